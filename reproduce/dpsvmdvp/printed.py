@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ from reproduce.dpsvmdvp.draws import OFFSETS
 from reproduce.dpsvmdvp.figures import STAND_IN, panels
 from reproduce.engine.distributions import Distribution
 from reproduce.engine.judging import Printed
-from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Comparison, Paper, interval, numbers_of
 
 
@@ -18,37 +16,19 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     dataset, metric = row["dataset"], row["metric"]
     results: dict[str, Any] = {"family": "text", "rule": f"text, {dataset}: {metric}"}
     if row["source"] == "Table 1":
-        other = "splice" if dataset == "cod-rna" else "cod-rna"
-        results = {"family": "Table 1", "rule": "Table 1", "neighbour": cell_id(other, "", "", metric)}
+        results = {"family": "Table 1", "rule": "Table 1"}
         if dataset == "cod-rna" and metric == "n_test":
             results["missing"] = "cod-rna.t is not available here"
     elif dataset == "cod-rna" and metric == "accuracy":
         results["undecided"] = STAND_IN
     elif metric.endswith("knee"):
-        other = "splice" if dataset == "cod-rna" else "cod-rna"
-        results |= {"rule": "knees", "neighbour": cell_id(other, row["method"], row["setting"], metric)}
+        results["rule"] = "knees"
     return results
-
-
-# Each accuracy beside the other end of its line.
-_ENDS = {
-    "n_train=20000": "n_train=59535", "n_train=50000": "n_train=20000", "n_train=59535": "n_train=20000",
-    "n_train=1300": "n_train=2175", "n_train=2175": "n_train=1300", "n_features=5": "n_features=8",
-    "n_features=8": "n_features=5", "n_features=55": "n_features=60", "n_features=60": "n_features=55",
-}  # fmt: skip
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
     """List the numbers of Table 1 and of the text on Figures 1 to 6."""
-    outcome = []
-    for number in numbers_of(rows, _place):
-        head, _, last = number.setting.partition(";")
-        if number.metric == "accuracy" and last in _ENDS:
-            number = dataclasses.replace(
-                number, neighbour=cell_id(number.dataset, number.method, f"{head};{_ENDS[last]}", number.metric)
-            )
-        outcome.append(number)
-    return outcome
+    return numbers_of(rows, _place)
 
 
 _READINGS = {

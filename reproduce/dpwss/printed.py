@@ -6,38 +6,21 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reproduce.dpwss.claims import CAPABILITY, METRICS, comparisons, derive, derive_printed, sources
+from reproduce.dpwss.claims import METRICS, comparisons, derive, derive_printed, sources
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.engine.judging import Printed
-from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Paper, numbers_of
 
 ABSENT = {"gisette": "gisette_scale is not available here", "rcv1": "rcv1_train.binary is not available here"}
 
-# The sigma of the neighbouring column: the next larger one, and .5 for .7.
-_BESIDE = {"0.1": "0.3", "0.3": "0.5", "0.5": "0.7", "0.7": "0.5"}
-
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
-    dataset, method, setting, metric = (row[key] for key in ("dataset", "method", "setting", "metric"))
-    result: dict[str, Any] = {"missing": ABSENT.get(dataset, "")}
+    result: dict[str, Any] = {"missing": ABSENT.get(row["dataset"], "")}
     if row["source"] != "Table 3":
-        names = list(TABLE3_SETTINGS["datasets"])
-        return result | {"neighbour": cell_id(names[names.index(dataset) - 1], method, setting, metric)}
-    shrinking, *column = setting.split(";")
-    result |= {
-        "family": f"Table 3, {method}",
-        "rule": f"Table 3, {' '.join([method, ', '.join(column)]).strip()}: {metric}",
-    }
-    if method == "WSS2":
-        first = setting_name(int(shrinking[-1]), TABLE3_SETTINGS["columns"][0])
-        return result | {"neighbour": cell_id(dataset, "DPWSS", first, metric)}
-    if metric not in CAPABILITY:
-        # The paper says that the capability is the same in all columns: there no column is a wrong one.
-        sigma = _BESIDE[column[1].removeprefix("sigma=")]
-        beside = setting_name(int(shrinking[-1]), {"epsilon": 1, "sigma": float(sigma)})
-        result["neighbour"] = cell_id(dataset, method, beside, metric)
-    return result
+        return result
+    _, *column = row["setting"].split(";")
+    rule = " ".join(filter(None, [row["method"], ", ".join(column)]))
+    return result | {"family": f"Table 3, {row['method']}", "rule": f"Table 3, {rule}: {row['metric']}"}
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:

@@ -6,7 +6,6 @@ too weak to tell. A column, all numbers judged by one rule, has a verdict of its
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import hashlib
 import math
@@ -19,11 +18,9 @@ from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, deci
 
 # Probability inside which a number agrees.
 CENTRAL = 0.95
-# Share of wrong numbers that a strong rule may let pass.
-MOST_PASSES = 0.2
 # Expected share of false rejections among the refuted numbers of a table, and among the refuted columns of a paper.
 FALSE_DISCOVERIES = 0.05
-# Log likelihood ratio from which a column is told from its neighbour.
+# Log likelihood ratio that tells one reading of a column from another.
 STRONG_RATIO = math.log(1000.0)
 # Half of the central 95 % of a normal distribution, and the degrees of freedom of the form of a likelihood.
 _NORMAL, _FREEDOM = statistics.NormalDist().inv_cdf(0.975), 10
@@ -31,8 +28,6 @@ _NORMAL, _FREEDOM = statistics.NormalDist().inv_cdf(0.975), 10
 SHARES = ("AUC", "accuracy", "precision", "recall", "f1", "MCC", "error")
 # How far off an agreeing number may not be: a share by five points, all others by 20 %.
 POINTS_OFF, SHARE_OFF = 0.05, 0.2
-# Least number of wrong numbers that measure a rule's power.
-_LEAST_WRONG = 4
 
 VERDICTS: Mapping[str, str] = {
     "agrees": "inside the central 95 % of what our runs would print; where nothing is random, equal in every digit",
@@ -69,7 +64,6 @@ class Printed:
     metric: str
     text: str  # The number as printed; empty if it is lost.
     rule: str  # Name of the rule that judges it, one for each metric of a column.
-    neighbour: str = ""  # Id in the neighbouring column; empty without one, or if the paper says that both are equal.
     missing: str = ""  # Why there is nothing to compare it with.
     given: bool = False  # Whether it is a setting.
     repeats: str = ""  # Id of the same number in an earlier table, where it counts.
@@ -110,26 +104,19 @@ class Column:
     """All numbers that one rule judges.
 
     `verdict` tests their percentiles against the uniform distribution, corrected over the columns of the paper; it is
-    "too weak to tell" if the column would also agree with all numbers five points, or 20 %, off on one side. `power`
-    is strong if the rule rejects numbers known to be wrong, or if the numbers can be told from the neighbouring
-    column's distributions. `log_ratio` is the log likelihood of the numbers under their own distributions over that
-    under their neighbours'.
+    "too weak to tell" if the column would also agree with all numbers five points, or 20 %, off on one side.
     """
 
     rule: str
     verdict: str = ""
-    power: str
     cells: int  # Numbers with a distribution.
     outside: int  # Outside the central 95 %.
     below: int  # Below our median.
     above: int  # Above our median.
     p: float | None  # Of the Kolmogorov-Smirnov test against uniform; None if nothing is random.
     p_off: float | None  # The larger one of the test with all numbers moved down, or up.
-    log_ratio: float | None
     # By kind of rule ("one value", "mean of 5 runs", ...): independent draws of ours, and how many are outside.
     fresh: Mapping[str, tuple[int, int]]
-    wrong: Mapping[str, int]  # Numbers known to be wrong by kind ("neighbours", "constants").
-    passes: Mapping[str, int]  # Wrong numbers that lie inside.
 
 
 def _bounds(value: float, unit: float, distribution: Distribution) -> tuple[float, float]:
@@ -193,58 +180,29 @@ def step_up(p_values: Sequence[float]) -> float:
     )
 
 
-def _wrong_numbers(printed: Printed, numbers: Mapping[str, float], constant: float) -> dict[str, float]:
-    """Return the numbers that are known to be wrong for a cell: those that differ by more than a digit."""
-    rounded = round(constant / printed.unit) * printed.unit
-    candidates = {"neighbours": numbers.get(printed.neighbour), "constants": rounded}
-    return {
-        kind: value
-        for kind, value in candidates.items()
-        if value is not None and abs(value - float(printed.text)) > 1.001 * printed.unit
-    }
-
-
-def _column(
-    rule: str, cells: Sequence[tuple[Printed, Distribution]], distributions: Mapping[str, Distribution],
-    numbers: Mapping[str, float], constant: float,
-) -> Column:  # fmt: skip
+def _column(rule: str, cells: Sequence[tuple[Printed, Distribution]]) -> Column:
     """Sum up the cells of a rule; the verdict is filled in when all columns are known."""
-    wrong: collections.Counter[str] = collections.Counter()
-    passes: collections.Counter[str] = collections.Counter()
     fresh: dict[str, tuple[int, int]] = {}
     uniform: list[float] = []
-    ratios: list[float] = []
     moved: tuple[list[float], list[float]] = [], []
-    exact = all(item.statistic == "exact" for _, item in cells)
     for printed, item in cells:
-        value, unit = float(printed.text), printed.unit
         for number, drawn in enumerate(item.fresh):
-            level = _uniform(round(drawn / unit) * unit, unit, item, f"{printed.id} fresh {number}")
+            level = _uniform(
+                round(drawn / printed.unit) * printed.unit, printed.unit, item, f"{printed.id} fresh {number}"
+            )
             draws, outside = fresh.get(item.statistic, (0, 0))
             fresh[item.statistic] = draws + 1, outside + (abs(level - 0.5) > 0.5 * CENTRAL)
-        for kind, other in _wrong_numbers(printed, numbers, constant).items():
-            wrong[kind] += 1
-            passes[kind] += _inside(other, unit, item)
         if item.statistic != "exact":
-            uniform.append(_uniform(value, unit, item, printed.id))
+            uniform.append(_uniform(float(printed.text), printed.unit, item, printed.id))
             for levels, off in zip(moved, printed.wrong_numbers, strict=True):
-                levels.append(_uniform(off, unit, item, printed.id))
-            beside = distributions.get(printed.neighbour)
-            if beside is not None and beside.statistic != "exact":
-                ratios.append(log_density(value, item) - log_density(value, beside))
-    rejects = max(wrong.values(), default=0) >= _LEAST_WRONG and all(
-        passes[kind] <= MOST_PASSES * count for kind, count in wrong.items()
-    )
-    log_ratio = math.fsum(ratios) if ratios else None
-    is_strong = exact or rejects or (log_ratio is not None and log_ratio >= STRONG_RATIO)
+                levels.append(_uniform(off, printed.unit, item, printed.id))
     return Column(
-        rule=rule, power="strong" if is_strong else "weak", cells=len(cells),
+        rule=rule, cells=len(cells),
         outside=sum(not _inside(float(printed.text), printed.unit, item) for printed, item in cells),
         below=sum(float(printed.text) < item.median for printed, item in cells),
         above=sum(float(printed.text) > item.median for printed, item in cells),
-        p=_test_uniform(uniform) if uniform else None,
-        p_off=max(map(_test_uniform, moved)) if uniform else None,
-        log_ratio=log_ratio, fresh=fresh, wrong=wrong, passes=passes,
+        p=_test_uniform(uniform) if uniform else None, p_off=max(map(_test_uniform, moved)) if uniform else None,
+        fresh=fresh,
     )  # fmt: skip
 
 
@@ -286,8 +244,7 @@ def judge(
         cells = [(printed, distributions[printed.id]) for printed in members if printed.compared
                  and printed.id in distributions]  # fmt: skip
         if cells:
-            constant = statistics.median(values[printed.id] for printed in members)
-            columns[rule] = _column(rule, cells, distributions, values, constant)
+            columns[rule] = _column(rule, cells)
             undecided[rule] = all(_reason_against(printed) for printed, _ in cells)
     p_values = {
         printed.id: two_sided(values[printed.id], printed.unit, distributions[printed.id])

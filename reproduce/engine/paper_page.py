@@ -17,7 +17,7 @@ from reproduce.engine.cells import FIRST_RUN, command, expected_seconds, recorde
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
-from reproduce.engine.judging import CENTRAL, DECIDED, MOST_PASSES, VERDICTS, Column, Judgement
+from reproduce.engine.judging import CENTRAL, DECIDED, VERDICTS, Column, Judgement
 from reproduce.engine.panels import charts_of, legend, panel_svg
 from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval
 from reproduce.engine.rendering import environment
@@ -319,7 +319,6 @@ def paper_page(
             legend=legend(drawn[0]) if drawn else [],
             passages=[(passage, _passage_rows(judged, passage)) for passage in judged.passages],
             tails=tails(judged),
-            most=f"{100 * MOST_PASSES:g}",
             families=[
                 {
                     "name": name,

@@ -10,17 +10,9 @@ from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Paper, numbers_of
 from reproduce.pmsvm.claims import METHODS, claims, derive
-from reproduce.pmsvm.experiments import DATASETS
 
 _GUESS = "no released file trains GRPUA: its loss, start and learning rate are our guess"
-CLIPS, BATCHES = ("0.01", "0.1", "1", "10"), ("32", "64", "128", "256", "512", "full")
 SETTINGS = ("Table 7", "Table 8")
-
-
-def _next(values: Sequence[str], value: str) -> str:
-    """Name the neighbouring column: the one before, or after the first."""
-    index = values.index(value)
-    return values[index - 1] if index else values[1]
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
@@ -28,28 +20,14 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     results: dict[str, Any] = {"missing": "HHAR's files are not available here" if dataset == "HHAR" else ""}
     if row["source"] in SETTINGS:
         return {"given": True}
-    neighbour = None
     if method == "GRPUA":
         results["undecided"] = _GUESS
     if row["source"] == "Table 2":
-        neighbour = (dataset, _next(METHODS, method), setting, metric)
         results["rule"] = f"Table 2, {method}: {metric}"
-    elif metric == "accuracy difference":
-        neighbour = (dataset, "PMSVM-AGP" if method == "PMSVM-GP" else "PMSVM-GP", setting, metric)
-        results |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
-    elif "lr_decay=" in setting:
-        other = setting.replace("=no", "=linear") if setting.endswith("=no") else setting.replace("=linear", "=no")
-        neighbour = (dataset, method, other, metric)
+    elif "lr_decay" in setting:
         results |= {"rule": f"Table 9, {metric}", "family": "Table 9"}
     elif "clip=" in setting or "batch=" in setting:
-        head, _, value = setting.rpartition("=")
         results["rule"] = f"{row['source']}, {setting.partition(';')[2]}: {metric}"
-        neighbour = (dataset, method, f"{head}={_next(CLIPS if 'clip=' in setting else BATCHES, value)}", metric)
-    elif row["source"] == "Table 6":
-        names = list(DATASETS)
-        neighbour = (names[names.index(dataset) - 1], method, setting, metric)
-    if neighbour:
-        results["neighbour"] = cell_id(*neighbour)
     return results
 
 

@@ -10,22 +10,11 @@ import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
 from reproduce.engine.judging import Printed
-from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Paper, numbers_of
-from reproduce.ppsvm.experiments import DATASETS
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
-    if not row["method"]:
-        # Sizes: the neighbour is the previous dataset.
-        names = list(DATASETS)
-        before = names[names.index(row["dataset"]) - 1]
-        return {"family": "Table 1, sizes", "neighbour": cell_id(before, "", "", row["metric"])}
-    other = "no sharing" if row["method"] == "PPSVM" else "PPSVM"
-    return {
-        "rule": f"{row['source']}, {row['method']}",
-        "neighbour": cell_id(row["dataset"], other, row["setting"], row["metric"]),
-    }
+    return {"rule": f"{row['source']}, {row['method']}"} if row["method"] else {"family": "Table 1, sizes"}
 
 
 def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
