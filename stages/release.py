@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
+from pathlib import Path
 
 from privsvm.command import main as privsvm
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, run
+from privsvm_bench.jobs.job import TrackJob
+from privsvm_bench.workflow.stage import die_with_parent, json_argument, read_job, run
 
 _FLAGS = ("yes", "without_inspection")
 
@@ -14,14 +17,31 @@ def main(arguments: list[str] | None = None) -> int:
     """Call `privsvm release` with the schema in params.yaml."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, metavar="FILE")
+    parser.add_argument("--tracking", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrackJob")
     parser.add_argument("--settings", required=True, type=json_argument, metavar="JSON")
     options = parser.parse_args(arguments)
     die_with_parent()
     settings = {name: value for name, value in options.settings.items() if name not in _FLAGS}
     command = ["release", f"--data={options.data}", "--schema=params.yaml"]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    tracking = read_job(TrackJob, options.tracking)
     flags = [f"--{name.replace('_', '-')}" for name in _FLAGS if str(options.settings.get(name)).lower() == "true"]
-    return privsvm([*command, *flags])
+    code = privsvm([*command, *flags])
+    if code == 0 and tracking.epsilon is not None:
+        register(Path(settings["out"]), settings["dataset"], tracking)
+    return code
+
+
+def register(folder: Path, dataset: str, job: TrackJob) -> None:
+    """Register a released model, under the alias ``production``."""
+    from privsvm_bench.jobs.registration import export_for_registry
+    from privsvm_bench.tracking.registry import register_model
+
+    with tempfile.TemporaryDirectory() as temporary:
+        tags = export_for_registry(folder, Path(temporary, "mlflow"))
+        register_model(
+            Path(temporary, "mlflow"), tags, f"{job.experiment}-{dataset}", job.address, f"{job.experiment}/releases"
+        )
 
 
 if __name__ == "__main__":

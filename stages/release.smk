@@ -13,7 +13,9 @@ rule release:
     params:
         path=lambda wildcards: released_file(PARAMS, RELEASE),
         settings=canonical_json(RELEASE),
+        tracking=track_parameters(PARAMS),
     shell:
         f"python {STAGES}release.py"
         " --data {params.path:q}"
+        " --tracking {params.tracking:q}"
         " --settings {params.settings:q} 2>&1 | tee {log:q}"

@@ -7,9 +7,17 @@ DATABASE = [
 ]
 
 
+# For MLflow's registry.
+REGISTERED = [
+    f"data/{FOLDER[dataset]}models/{method}/{dataset}.npz"
+    for method, dataset in PARAMS.models_to_register()
+]
+
+
 rule track:
     input:
         results=RESULTS,
+        models=REGISTERED,
         audits=AUDITS,
     output:
         record="reports/tracking.json",
@@ -24,7 +32,15 @@ rule track:
         mem_mb=1000,
     params:
         code=rule_code("track"),
-        files=argument_file("track", "--results", *RESULTS, "--audits", *AUDITS),
+        files=argument_file(
+            "track",
+            "--results",
+            *RESULTS,
+            "--audits",
+            *AUDITS,
+            "--models",
+            *REGISTERED,
+        ),
         parameters=track_parameters(PARAMS),
     shell:
         f"exec python {STAGES}track.py"

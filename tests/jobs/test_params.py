@@ -163,6 +163,13 @@ def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):
     assert params.is_private("mine")
     shared = check_params(with_value("datasets.mine", {**settings, "path": "here.csv", "share": True}))
     assert not shared.is_private("mine")
+    # A seeded model of private rows would tell all.
+    for given in (params, shared):
+        assert given.models_to_register() == []
+        asked = given.model_copy(update={"mlflow": given.mlflow.model_copy(update={"registers": True})})
+        registered = [dataset for _, dataset in asked.models_to_register()]
+        assert registered == [name for name in asked.datasets if not asked.is_private(name)]
+        assert {method for method, _ in asked.models_to_register()} == {"recommended"}
 
 
 def test_ppsvm_does_not_train_on_condensed_rows():

@@ -32,10 +32,21 @@ from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.runs import collect_runs
 
 
-def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
+def all_runs(uri: str, experiment: str = "demo/wine") -> list[Any]:
     client = MlflowClient(uri)
     stored = client.get_experiment_by_name(experiment)
     return list(client.search_runs([stored.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000))
+
+
+def runs_of(uri: str, experiment: str = "demo/wine") -> list[Any]:
+    """All runs but the parents of sweeps, which have no curve."""
+    return [run for run in all_runs(uri, experiment) if not run.info.run_name.startswith("sweep ")]
+
+
+def parents_of(uri: str) -> dict[str, int]:
+    """The number of curves under each parent, by the epsilons of the parent."""
+    grids = {run.info.run_id: run.data.params["epsilons"] for run in all_runs(uri) if "epsilons" in run.data.params}
+    return Counter(grids[run.data.tags["mlflow.parentRunId"]] for run in runs_of(uri))
 
 
 def history(uri: str, run: Any, metric: str) -> list[tuple[int, float]]:
@@ -86,13 +97,34 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
 
 
+def test_one_parent_holds_the_curves_of_a_sweep(uri: str, wine_results: Any, write_result: Any) -> None:
+    log_results(wine_results, uri, "abc")
+    (first,) = parents_of(uri)
+    # Another parameter is another curve of the same sweep, other epsilons are another sweep.
+    write_result("pmsvm_wp", level=0.93, parameters={"C": 2.0})
+    log_results(wine_results, uri, "abc")
+    assert parents_of(uri) == {first: 5}
+    for method in ("pmsvm_wp", "pmsvm_wp_as_published"):
+        write_result(method, level=0.93, epsilons=[1.0, 2.0], status="claimed")
+    log_results(wine_results, uri, "abc")
+    assert parents_of(uri) == {first: 5, "[1.0,2.0]": 4}
+    # No chart shows a parent, and a deleted one comes back.
+    client = MlflowClient(uri)
+    (parent,) = [run for run in all_runs(uri) if run.data.params.get("epsilons") == "[1.0,2.0]"]
+    assert not {"current", "method"} & {*parent.data.tags, *parent.data.params, *parent.data.metrics}
+    client.delete_run(parent.info.run_id)
+    log_results(wine_results, uri, "abc")
+    assert parents_of(uri) == {first: 5, "[1.0,2.0]": 4}
+    assert {run.info.status for run in all_runs(uri)} == {"FINISHED"}
+
+
 def test_no_run_names_the_person_or_the_machine(
     new_uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOGNAME", "a_login_name")
     monkeypatch.setenv("USER", "a_login_name")
     log_results(wine_results, new_uri, "abc123")
-    for run in runs_of(new_uri):
+    for run in all_runs(new_uri):
         text = str(run.to_dictionary())
         assert "a_login_name" not in text
         assert str(tmp_path) not in text
@@ -167,9 +199,9 @@ def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:
     first = log_results(wine_results, uri, "abc")
-    before = [run.to_dictionary() for run in runs_of(uri)]
+    before = [run.to_dictionary() for run in all_runs(uri)]
     assert log_results(wine_results, uri, "another commit") == first
-    assert [run.to_dictionary() for run in runs_of(uri)] == before
+    assert [run.to_dictionary() for run in all_runs(uri)] == before
 
 
 def test_timings_are_no_part_of_the_key_but_are_added_when_they_turn_up(uri: str, wine_results: Any) -> None:
@@ -302,6 +334,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         keys = log_results(results, uri, "abc")
         runs = runs_of(uri)
         assert Counter(run.data.tags["record_key"] for run in runs) == Counter(keys)
+        assert len(all_runs(uri)) == len(keys) + 1
         assert {(run.info.status, run.data.tags["current"]) for run in runs} == {("FINISHED", "yes")}
         for run in runs:
             assert len(history(uri, run, "accuracy")) == len(history(uri, run, "fit_seconds")) == 8

@@ -38,6 +38,7 @@ CHANGES = {
     "audit.epsilons": [1.0, 2.0],
     "report.reference_epsilon": 4.0,
     "mlflow.tracking_uri": "sqlite:///other.db",
+    "mlflow.register": True,
 }
 
 

@@ -185,6 +185,24 @@ class LinearPath(ReleasedPath):
                 width = part.n_features(width)
         return steps
 
+    def one_model(self, epsilon_index: int, repeat: int, width: int) -> LinearPath:
+        """Return the path of one model, for rows of a width."""
+        steps = self.model_steps(epsilon_index, repeat, width)
+        for step in steps:
+            width = step.n_features(width)
+            for name, shape in STEPS[step.name].shapes.items():
+                own = shape.startswith("E R")
+                step.arrays[name] = np.asarray(step.arrays[name])[(None, None) if own else ()]
+        chosen = slice(epsilon_index, epsilon_index + 1), slice(repeat, repeat + 1)
+        return dataclasses.replace(
+            self,
+            epsilons=self.epsilons[chosen[0]],
+            guarantees=self.guarantees[chosen[0]],
+            coef=self.coef[chosen][..., :width],
+            intercept=self.intercept[chosen],
+            steps=tuple(steps),
+        )
+
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         if not self.steps:
             return _products(X, self.coef[epsilon_index], self.intercept[epsilon_index])

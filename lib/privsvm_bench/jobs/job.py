@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -10,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from privsvm.constraints import POSITIVE, REPEATS, SHARE, one_of, real
 from privsvm.digests import canonical_json
+from privsvm.errors import without_passwords
 from privsvm.models import Obeys
 from privsvm_bench.datasets.settings import ParsedProtocol, Section
 
@@ -132,6 +134,14 @@ class ReportJob(Job):
 
 
 class TrackJob(Job):
-    """Log the results to MLflow, at an address without its password."""
+    """Log the results to MLflow, at an address without its password, and register models at an epsilon."""
 
     tracking_uri: str
+    experiment: str = ""
+    epsilon: float | None = None
+
+    @property
+    def address(self) -> str:
+        """The address, with the password that the environment holds: no command line does."""
+        uri = os.environ.get("PRIVSVM_TRACKING_URI", "")
+        return uri if without_passwords(uri) == self.tracking_uri else self.tracking_uri

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from privsvm.constraints import LINE, POSITIVE, PRINTED, Constraint, one_of, optional, text, whole
+from privsvm.constraints import FLAG, LINE, POSITIVE, PRINTED, Constraint, one_of, optional, text, whole
 from privsvm.errors import PrivSVMError, nearest_name, printable, without_passwords
 from privsvm.models import Obeys, check_model, show_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
@@ -92,6 +92,8 @@ class MLflow(Section):
     """Where runs are logged."""
 
     tracking_uri: Annotated[str, Obeys(_DATABASE)]
+    # Every pydantic model has a method `register`.
+    registers: Annotated[bool, Obeys(FLAG)] = pydantic.Field(False, alias="register")
 
     @property
     def file(self) -> Path | None:
@@ -152,6 +154,12 @@ class Params(Section):
                 if (reason := self.why_left_out(method, dataset)) is not None:
                     groups.setdefault((dataset, reason), []).append(method)
         return [f"{dataset}: without {', '.join(names)} ({reason})" for (dataset, reason), names in groups.items()]
+
+    def models_to_register(self) -> list[tuple[str, str]]:
+        """List the jobs with models for MLflow's registry; of private rows, one with seeded noise would tell all."""
+        chosen = {name for name, entry in self.methods.items() if entry.implementation == "recommended"}
+        public = {name for name in self.datasets if not self.is_private(name)}
+        return [job for job in self.train_jobs() if self.mlflow.registers and job[0] in chosen and job[1] in public]
 
     def methods_to_audit(self) -> list[str]:
         """List the entries that state an epsilon."""

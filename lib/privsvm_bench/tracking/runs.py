@@ -6,7 +6,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
@@ -70,6 +70,7 @@ class CurveRun:
     metrics: tuple[MetricPoint, ...]  # The curve; depends on the result alone.
     timings: tuple[MetricPoint, ...]  # Seconds; differ between machines and are no part of `key`.
     files: dict[str, str]  # Texts by file name, such as all guarantees as recorded.
+    sweep: dict[str, str] = field(default_factory=dict)  # Parameters of the parent run; none without one.
 
     @property
     def experiment_name(self) -> str:
@@ -90,14 +91,19 @@ def collect_runs(files: Sequence[ResultFiles]) -> list[CurveRun]:
         private[result.experiment, result.dataset].update(filter(math.isfinite, result.epsilons))
     runs = []
     for result, (_, timing_paths) in zip(results, files, strict=True):
-        grid = result.epsilons
-        if result.is_reference:
-            grid = tuple(sorted(private[result.experiment, result.dataset])) or _LONE_REFERENCE_GRID
-        runs.append(_run(result, grid, read_timings(timing_paths)))
+        epsilons = tuple(sorted(private[result.experiment, result.dataset])) or _LONE_REFERENCE_GRID
+        grid = epsilons if result.is_reference else result.epsilons
+        runs.append(_run(result, grid, read_timings(timing_paths), _sweep(result, epsilons)))
     return runs
 
 
-def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> CurveRun:
+def _sweep(result: Result, epsilons: Sequence[float]) -> dict[str, str]:
+    """Collect the choices that all curves of a sweep share, whatever parameters their methods have."""
+    shared = {name: _text(getattr(result, name)) for name in ("dataset", "protocol", "n_splits", "condense")}
+    return shared | {"epsilons": _text(epsilons), "dataset_digest": result.dataset_digest}
+
+
+def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing], sweep: dict[str, str]) -> CurveRun:
     """Turn one result into a run; `grid` holds the epsilon of every step."""
     identity: dict[str, Any] = {"layout": LAYOUT, "results": result}
     if result.is_reference:
@@ -123,6 +129,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing]) -> Cu
         metrics=tuple(_points(result, grid)),
         timings=tuple(_timing_points(timings, len(grid))),
         files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n"},
+        sweep=sweep,
     )
 
 

@@ -110,4 +110,7 @@ def track_parameters(params: Params) -> str:
     Snakemake stores and shows them, so the address lacks its password; the job reads it from its environment, see
     `privsvm_bench.workflow.session.set_addresses`.
     """
-    return TrackJob(tracking_uri=without_passwords(params.mlflow.tracking_uri)).argument()
+    registered = {"experiment": params.experiment, "epsilon": params.report.reference_epsilon}
+    return TrackJob(
+        tracking_uri=without_passwords(params.mlflow.tracking_uri), **(registered if params.mlflow.registers else {})
+    ).argument()

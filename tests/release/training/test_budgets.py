@@ -11,6 +11,8 @@ import threading
 import joblib
 import numpy as np
 import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as imblearn_pipeline
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest
@@ -253,6 +255,13 @@ def test_every_other_step_takes_it(step):
     guarantee = make_private_pipeline(step, model(allow_unsound=True)).fit(X, Y).guarantee_
     assert guarantee.status == "claimed"
     assert type(step).__name__.lower() in guarantee.reason.lower()
+
+
+def test_resampled_rows_are_not_called_proved():
+    """A row that was repeated counts several times, and one that was made from others has none of its own."""
+    for steps in ((RandomOverSampler(), model()), (SCHEMA, imblearn_pipeline(RandomOverSampler(), model()))):
+        with pytest.raises(ValueError, match="nothing is proved"):
+            make_private_pipeline(*steps).fit(X, Y)
 
 
 def test_a_step_alone_says_that_it_knows_nothing_of_what_came_before():

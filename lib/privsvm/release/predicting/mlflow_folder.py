@@ -30,6 +30,7 @@ from privsvm.tables.schema import Column
 # MLflow's server runs in the environment of the model.
 _REQUIREMENTS = "wheels/{wheel}\nmlflow-skinny>=3.17\npandas>=2.3\n"
 _PYTHON_ENV = "python: {python}\ndependencies:\n- -r requirements.txt\n"
+_CONDA = "channels:\n- conda-forge\ndependencies:\n- python={python}\n- pip\n- pip:\n  - -r requirements.txt\n"
 # What pyproject.toml puts into the package, and the metadata that an installation needs.
 _PACKAGED = {".py", ".pyi", ".json", ".jinja", ".typed"}
 _METADATA = ("METADATA", "WHEEL", "entry_points.txt", "licenses/LICENSE")
@@ -58,6 +59,7 @@ def write_mlflow_folder(folder: Path, out: Path, model: ReleasedModel) -> None:
             "input_example.json": canonical_json(example),
             "serving_input_example.json": canonical_json(served),
             "python_env.yaml": _PYTHON_ENV.format(python=python),
+            "conda.yaml": _CONDA.format(python=python),
             "requirements.txt": _REQUIREMENTS.format(wheel=_write_wheel(part / "wheels")),
         }
         for name, text in texts.items():
@@ -78,7 +80,7 @@ def _mlmodel(python: str, inputs: list[Any], *, is_table: bool) -> dict[str, Any
                 "loader_module": "privsvm.release.predicting.mlflow_loader",
                 "data": "data",
                 "python_version": python,
-                "env": {"virtualenv": "python_env.yaml"},
+                "env": {"virtualenv": "python_env.yaml", "conda": "conda.yaml"},
             }
         },
         "signature": {"inputs": canonical_json(inputs), "params": canonical_json(params)},
