@@ -110,7 +110,8 @@ def track_parameters(params: Params) -> str:
     Snakemake stores and shows them, so the address lacks its password; the job reads it from its environment, see
     `privsvm_bench.workflow.session.set_addresses`.
     """
-    registered = {"experiment": params.experiment, "epsilon": params.report.reference_epsilon}
-    return TrackJob(
-        tracking_uri=without_passwords(params.mlflow.tracking_uri), **(registered if params.mlflow.registers else {})
-    ).argument()
+    address = without_passwords(params.mlflow.tracking_uri)
+    if not params.mlflow.registers:
+        return TrackJob(tracking_uri=address).argument()
+    epsilon = params.report.reference_epsilon
+    return TrackJob(tracking_uri=address, experiment=params.experiment, epsilon=epsilon).argument()
