@@ -99,7 +99,7 @@ class ModelFile(Model, strict=True):
                 f"{RECORD}: epsilon is {stated.epsilon} at delta {stated.delta:g} {stated.by_relation or ''}, and its "
                 f"event gives {computed.epsilon} {computed.by_relation}; get the model again"
             )
-        if guarantee.status == "proved" and self.held_back and self.held_back.get("scale") != scale_of(guarantee):
+        if guarantee.status == "proved" and self.held_back and _covered_scale(self.held_back) != scale_of(guarantee):
             raise PrivSVMError(f"{RECORD}: its guarantee does not cover its counts of rows; get the model again")
         return guarantee, computed
 
@@ -173,6 +173,12 @@ def scale_of(guarantee: Guarantee) -> float | None:
     ):
         return event_counts[0][0].events[-1].noise_multiplier
     return None
+
+
+def _covered_scale(held_back: Mapping[str, Any]) -> float | None:
+    """Return the scale that one table of counts alone would need; None where the content says none."""
+    scale, groups = held_back.get("scale"), held_back.get("groups", {})
+    return scale / (1 + len(groups)) if isinstance(scale, (int, float)) and isinstance(groups, dict) else None
 
 
 def plain_labels(classes: Sequence[Any]) -> list[Any]:

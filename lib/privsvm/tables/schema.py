@@ -13,7 +13,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 
@@ -88,8 +88,9 @@ class Column(Model):
     other value, one of them or one more; None: of none. With `numeric`, codes of digits are the same with zeros before
     them and without: 007 and 7. `boolean` columns hold yes and no (or 1 and 0, true and false ...). An `ignore` column
     is left out. `fill` replaces a value that is missing or cannot be read: a value, or ``middle``, the middle of the
-    range; numbers, dates and booleans must have one, and for categories None is the one for unknown values. `looked`
-    marks a draft that was made from the values.
+    range; numbers, dates and booleans must have one, and for categories None is the one for unknown values.
+    A release with rows held back counts right answers for each category of a `group`, or for yes and no. `looked` marks
+    a draft that was made from the values.
     """
 
     bounds: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
@@ -100,6 +101,7 @@ class Column(Model):
     boolean: Annotated[bool | None, Obeys(optional(FLAG))] = None
     ignore: Annotated[bool | None, Obeys(optional(FLAG))] = None
     fill: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
+    group: Annotated[bool | None, Obeys(optional(FLAG))] = None
     looked: Annotated[bool | None, Obeys(optional(FLAG))] = None
 
     @property
@@ -191,6 +193,8 @@ class Column(Model):
                 day_number("", str(self.date))
             except re.error:
                 raise ValueError(f"date {self.date!r} names a part of a date twice; name each once") from None
+        if self.group and kind not in ("categories", "boolean"):
+            raise ValueError("group goes with categories or a boolean; remove it")
         if kind in ("number", "date"):
             self._check_bounds()
         elif self.bounds is not None:
@@ -229,6 +233,15 @@ class Column(Model):
             self.fill = word
         elif self.kind == "ignore" or (self.fill != MIDDLE and math.isnan(self.number(self.fill))):
             raise ValueError(f"fill {self.fill!r} is not a value of such a column; write one, or middle")
+
+
+class Group(NamedTuple):
+    """A column whose values are groups of rows: its first feature, and the words of the groups."""
+
+    name: str
+    first: int
+    words: tuple[str, ...]
+    is_boolean: bool
 
 
 class CardText(Model):
@@ -369,6 +382,18 @@ class Schema(Model):
         """Numbers of the features that have two values: booleans, and each category."""
         kinds = [column.kind for column in self.features.values() for _ in column.words or [None]]
         return [place for place, kind in enumerate(kinds) if kind in ("boolean", "categories")]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The columns for whose values right answers are counted; a category that is none is the last group."""
+        found, first = [], 0
+        for name, column in self.features.items():
+            words = ("no", "yes") if column.kind == "boolean" else column.words
+            if column.group:
+                others = () if column.kind == "boolean" or column.unknown is not None else ("none of these",)
+                found.append(Group(name, first, (*words, *others), column.kind == "boolean"))
+            first += len(column.words) or 1
+        return found
 
     @property
     def class_order(self) -> tuple[str, ...]:

@@ -74,10 +74,11 @@ def test_a_row_is_in_one_number(seed, n_classes, n_bins):
     X[0] = np.nan
     codes = rng.integers(0, n_classes, size=30)
     sizes = sizes_of_ranks(n_classes)
-    counts = count_rows(path, X, codes, edges, len(sizes))
+    counts, is_right = count_rows(path, X, codes, edges, len(sizes))
+    assert is_right.sum() == counts[0].sum()
     assert counts.sum() == 30
     for row in (0, 1, 17):
-        fewer = count_rows(path, np.delete(X, row, 0), np.delete(codes, row), edges, len(sizes))
+        fewer, _ = count_rows(path, np.delete(X, row, 0), np.delete(codes, row), edges, len(sizes))
         moved = counts - fewer
         assert (moved.sum(), np.abs(moved).sum()) == (1, 1)
         ((rank,), (place,), (code,)) = np.nonzero(moved)

@@ -163,4 +163,4 @@ def test_command_and_card_explain(hospital, hospital_copy):
     assert "explained is not what model.json gives" in refusal("verify", folder)
     del card["explained"]
     write_folder(folder, record, card)
-    assert "explained is not what model.npz gives" in refusal("verify", folder)
+    assert "explained is not what model.json gives" in refusal("verify", folder)

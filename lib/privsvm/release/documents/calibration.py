@@ -34,7 +34,8 @@ class HeldBackCounts:
     `hold_back` is the declared share of the units, `rows_per_unit` the largest number of rows of one, and `number` the
     rows that were held back, where that is public. `counts` (r, h, c) are noisy numbers of rows by the rank of the true
     class (see `sizes_of_ranks`), bin and true class; each has discrete Laplace noise of scale b, `scale`, in rows. The
-    h bins are of the distance from the first label to the second; the h - 1 `edges` between them are public.
+    h bins are of the distance from the first label to the second; the h - 1 `edges` between them are public. `groups`
+    have noisy numbers (g, 2) of right and wrong answers by groups, for some columns.
     """
 
     hold_back: float
@@ -43,6 +44,12 @@ class HeldBackCounts:
     scale: float
     edges: tuple[float, ...]
     counts: np.ndarray
+    groups: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    @property
+    def scale_of_one(self) -> float:
+        """Scale that one table of counts alone would need: a row is in one number of each."""
+        return self.scale / (1 + len(self.groups))
 
     @functools.cached_property
     def right(self) -> tuple[float, ...]:
@@ -106,12 +113,15 @@ class HeldBackCounts:
     def to_json(self) -> dict[str, Any]:
         """Return the model file's content; `from_json` reads it."""
         terms = {name: getattr(self, name) for name in _TERMS}
-        return {**terms, "edges": list(self.edges), "counts": self.counts.tolist()}
+        groups = {"groups": {name: table.tolist() for name, table in self.groups.items()}} if self.groups else {}
+        return {**terms, "edges": list(self.edges), "counts": self.counts.tolist(), **groups}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], n_classes: int) -> HeldBackCounts:
         """Read counts; raise ValueError where there can be none such."""
-        if sorted(content) != sorted([*_TERMS, "edges", "counts"]) or not isinstance(content["edges"], list):
+        groups = content.get("groups", {})
+        known = {*_TERMS, "edges", "counts"} | ({"groups"} if groups else set())
+        if {*content} != known or not isinstance(content["edges"], list) or not isinstance(groups, dict):
             raise ValueError("held-back counts have other keys")
         edges, number, scale = content["edges"], content["number"], content["scale"]
         terms = [content["hold_back"], scale, *edges, *([] if number is None else [number])]
@@ -127,12 +137,18 @@ class HeldBackCounts:
             raise ValueError("held-back counts have other bins")
         try:
             counts = np.array(content["counts"], dtype=np.float64)
+            tables = {name: np.array(table, dtype=np.float64) for name, table in groups.items()}
         except (TypeError, ValueError, OverflowError):
             raise ValueError("held-back counts are not numbers") from None
         shapes = {(n, len(edges) + 1, n_classes) for n in range(2, len(sizes_of_ranks(n_classes)) + 1)}
         if counts.shape not in shapes or not (np.abs(counts) <= _MOST_ROWS).all():
             raise ValueError("held-back counts are of other classes, or impossible")
-        return cls(**{**content, "edges": tuple(edges), "counts": counts})
+        if any(
+            table.ndim != 2 or table.shape[1] != 2 or not (np.abs(table) <= _MOST_ROWS).all()
+            for table in tables.values()
+        ):
+            raise ValueError("held-back counts of groups are impossible")
+        return cls(**{**content, "edges": tuple(edges), "counts": counts, "groups": tables})
 
 
 def rank_labels(path: ReleasedPath, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

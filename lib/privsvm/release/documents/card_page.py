@@ -29,7 +29,7 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what everybody needs, by its title: a text, or a list."""
     about, unit, measured = content["about"], content["unit"]["kind"], content.get("measured")
     total = content["ledger"]["total"]
-    rates = content["by_class"]
+    rates = [*content["by_class"], *content.get("by_group", [])]
     owner = [about[name] for name in ("owner", "contact") if name in about]
     owner += [f"Not to be used after {about['expires']}"] if "expires" in about else []
     changed = {"add_remove": "added or removed", "replace_one": "replaced"}

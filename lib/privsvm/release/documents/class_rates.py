@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.intervals import estimate_share
+from privsvm.tables.schema import Group
 
 _ERROR = 0.05
 # Counts that no share explains leave no more of an interval.
 _NO_WIDTH = 1e-9
+# Rows of a group that show that there are some, over the scale of the noise: its standard deviation thrice and more.
+_NOISES_OF_GROUP = 8.0
 _BALANCED = (
     " The model gives all classes equal weight, so it may name the commonest class less often than that class occurs. "
     "Judge it by the figure with every class weighted equally."
@@ -89,3 +92,28 @@ def class_rates(measured: HeldBackCounts, label: str, classes: Sequence[str]) ->
         f"Positive predictive value: of 100 rows that it calls {positive}, {rate(right[1], wrong[0])} are right.",
         f"Negative predictive value: of 100 rows that it calls {negative}, {rate(right[0], wrong[1])} are right.",
     ]
+
+
+def group_rates(measured: HeldBackCounts, groups: Sequence[Group]) -> list[str]:
+    """Say for each column how often the model is right for rows of each group, the worst group first.
+
+    The groups of a column share the error, so that all intervals hold together and the worst may be chosen by them.
+    Raises ValueError where the counts are of other groups.
+    """
+    if {group.name: len(group.words) for group in groups} != {name: len(of) for name, of in measured.groups.items()}:
+        raise ValueError("held-back counts are of other groups than the schema declares")
+    lines = []
+    for group in groups:
+        table, error = measured.groups[group.name], _ERROR / len(group.words)
+        rates = [estimate_share(measured.noisy_counts(right, wrong), error) for right, wrong in table.tolist()]
+        known = [code for code, total in enumerate(table.sum(axis=1)) if total > _NOISES_OF_GROUP * measured.scale]
+        order = sorted(known, key=lambda code: rates[code][0])
+        worst = "too few rows of any group for a comparison"
+        if order:
+            apart = all(rates[order[0]][2] < rates[code][1] for code in order[1:])
+            worst = f"worst for {group.words[order[0]]}" + ("" if apart else ", not told apart from all others")
+        rest = [code for code in range(len(rates)) if code not in known]
+        shown = [f"{group.words[code]} {_of_100(rates[code][0])} {_interval(*rates[code][1:])}" for code in order]
+        shown += [f"{group.words[code]} not known (too few rows for the noise)" for code in rest]
+        lines.append(f"By {group.name}, of 100 rows right, {worst}: {'; '.join(shown)}.")
+    return lines

@@ -46,7 +46,7 @@ def _measurement_of(card: Mapping[str, Any], record: ModelFile) -> HeldBackCount
     if stated is None or record.held_back is None:
         raise ValueError(f"it was paid for, and is missing here or in {RECORD}")
     counts = HeldBackCounts.from_json(record.held_back, len(record.classes))
-    if counts.scale != covered or counts.rows_per_unit != record.protection.rows:
+    if counts.scale_of_one != covered or counts.rows_per_unit != record.protection.rows:
         raise ValueError("its scale or noise is not that of the guarantee")
     if canonical_json(stated) != canonical_json(counts.to_card()):
         raise ValueError(f"it does not follow from the counts in {RECORD}")
@@ -129,8 +129,8 @@ def _check_card(folder: Path, card: Mapping[str, Any], path: ReleasedPath, recor
     account = card["data"] if record.table is None else str(record.table.get("name"))
     stated = None if measured is not None else card["accuracy"]
     content = card_content(record, account, card["date"], stated, measured, explain_on_card(path, record))
-    if ("explained" in card) != ("explained" in content):
-        raise _refusal(folder / CARD, f"explained is not what {ARRAYS} gives")
+    for name in {"explained", "by_group"} & {*card} - {*content}:
+        raise _refusal(folder / CARD, f"{name} is not what {RECORD} gives")
     for name, value in content.items():
         if canonical_json(card.get(name)) != canonical_json(value):
             raise _refusal(folder / CARD, f"{name} is not what {RECORD} gives")

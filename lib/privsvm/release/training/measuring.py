@@ -18,6 +18,7 @@ from privsvm.numerics.noise.noise_source import ROUND_UP, NoiseSource, Sensitivi
 from privsvm.privacy.events import Laplace, Neighbours, OneOf, relation_factor
 from privsvm.privacy.gate import Claim, Guarantee, grant
 from privsvm.release.documents.calibration import HeldBackCounts, rank_labels, sizes_of_ranks
+from privsvm.tables.schema import Group
 
 LEAST_SHARE, LARGEST_SHARE = 0.001, 0.5
 MEASURED = "measured on rows that were held back"
@@ -56,8 +57,8 @@ def draw_held_back(units: np.ndarray, share: float, neighbours: Neighbours, sour
 
 def count_rows(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, edges: Sequence[float], n_ranks: int
-) -> np.ndarray:
-    """Count rows that did not train a model by its answers: int64 (n_ranks, h, c).
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count rows that did not train a model by its answers: int64 (n_ranks, h, c); and tell which are right (n,).
 
     `edges` (h - 1) separate the bins of margins, and `n_ranks` is at least 2; see `sizes_of_ranks`. A row is in one of
     the numbers, whatever the other rows are.
@@ -67,7 +68,17 @@ def count_rows(
     rank = np.searchsorted(sizes_of_ranks(path.n_classes, n_ranks), before, side="right")
     shape = n_ranks, len(edges) + 1, path.n_classes
     cells = np.ravel_multi_index((rank, np.searchsorted(edges, margin, side="right"), codes), shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape), before == 0
+
+
+def count_groups(X: np.ndarray, is_right: np.ndarray, group: Group) -> np.ndarray:
+    """Count right and wrong answers (g, 2) for each group of encoded rows; a row is in one of the numbers."""
+    members = X[:, group.first : group.first + len(group.words)]
+    if group.is_boolean:
+        codes = (X[:, group.first] > 0.0).astype(np.int64)
+    else:
+        codes = np.where(members.any(axis=1), np.argmax(members, axis=1), len(group.words) - 1)
+    return np.bincount(2 * codes + ~is_right, minlength=2 * len(group.words)).reshape(-1, 2)
 
 
 def ranks_and_bins(rows: int | None, is_public: bool, scale: float, n_classes: int) -> tuple[int, int]:
@@ -118,7 +129,7 @@ class HeldBack:
 
     `share` is the share of the units whose rows do not train, and `epsilon` is for one row. `rows_per_unit` is the
     largest number of rows of a unit, and `declared_rows` the public number of rows of the table; None where there is
-    none.
+    none. Right answers are also counted for each of the `groups`.
     """
 
     share: float
@@ -126,29 +137,38 @@ class HeldBack:
     neighbours: Neighbours
     rows_per_unit: int
     declared_rows: int | None = None
+    groups: Sequence[Group] = ()
 
 
 def measure(
     path: ReleasedPath, X: np.ndarray, codes: np.ndarray, held_back: HeldBack, source: NoiseSource
 ) -> HeldBackCounts:
-    """Count rows that were held back, with noise that follows from public numbers; see `count_rows`."""
-    cells, scale = _noise(held_back.epsilon, held_back.neighbours)
+    """Count rows that were held back, with noise that follows from public numbers; see `count_rows`.
+
+    A row is in one number of each table, so that it moves all of them together by their number: so much more noise.
+    """
+    (cells, scale), tables = _noise(held_back.epsilon, held_back.neighbours), 1 + len(held_back.groups)
+    scale *= tables
     number = len(codes) if held_back.neighbours == "replace_one" else None
     declared = held_back.declared_rows
     expected = number if declared is None else round(held_back.share * declared)
     n_ranks, n_bins = ranks_and_bins(expected, number is not None, scale / cells, path.n_classes)
     edges = public_edges(path, X.shape[1], n_bins)
-    counts = count_rows(path, X, codes, edges, n_ranks) * cells
-    noisy = (
-        source.add_discrete_laplace(counts, scale, Sensitivity(float(cells), per_row=True, grid=1.0 / cells)) / cells
-    )
+    counts, is_right = count_rows(path, X, codes, edges, n_ranks)
+    exact = [counts, *(count_groups(X, is_right, group) for group in held_back.groups)]
+    stated = Sensitivity(float(tables * cells), per_row=True, grid=1.0 / cells)
+    numbers = np.concatenate([table.ravel() for table in exact]) * cells
+    noisy = source.add_discrete_laplace(numbers, scale, stated) / cells
+    parts = np.split(noisy, np.cumsum([table.size for table in exact])[:-1])
+    by_group = {group.name: part.reshape(-1, 2) for group, part in zip(held_back.groups, parts[1:], strict=True)}
     return HeldBackCounts(
         hold_back=held_back.share,
         rows_per_unit=held_back.rows_per_unit,
         number=number,
         scale=scale / cells,
         edges=edges,
-        counts=noisy,
+        counts=parts[0].reshape(counts.shape),
+        groups=by_group,
     )
 
 

@@ -312,6 +312,6 @@ def train(
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None:
         return Trained(estimator, protection, method_settings)
-    held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows, schema.rows)
+    held_back = HeldBack(share, terms.epsilon_of_counts / rows, neighbours, rows, schema.rows, schema.groups)
     counts = measure(estimator._path, *held, held_back, source.part("counts"))
     return Trained(estimator, protection, method_settings, counts)
