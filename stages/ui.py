@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     methods = sorted({path.parent.name for path in results})
     audits = [path for name in methods if (path := Path(f"data/audits/{name}.json")).exists()]
     log_results(files, tracking_uri, describe_commit() or "unknown", audits)
-    curves = collect_runs(files)
+    curves = collect_runs(files, audits)
     names = {run.experiment_name for run in curves}
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
     port = free_port(options.port) if serve else 0

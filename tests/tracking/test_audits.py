@@ -52,11 +52,11 @@ def test_every_cell_is_logged_once_with_claim_bound_confidence_and_status(
     runs = runs_of(uri)
     assert set(runs) == {"dpwss yes", "pmsvm_wp yes"}
     proved, claimed = runs["pmsvm_wp yes"], runs["dpwss yes"]
-    assert (proved.data.params["status"], claimed.data.params["status"]) == ("seeded", "claimed")
+    assert (proved.data.params["status"], claimed.data.params["status"]) == ("seeded", "refuted")
     assert (proved.data.tags["refuted"], claimed.data.tags["refuted"]) == ("no", "yes")
     assert proved.data.params["confidence"] == "0.95"
     assert proved.data.params["neighbours"] == "replace_one"
-    assert "CLAIMED" in claimed.info.run_name
+    assert "refuted" in claimed.info.run_name
     client = MlflowClient(uri)
     expected = {
         "epsilon": [1.0, 4.0], "epsilon_with_system_noise": [1.0, 4.0], "audited_epsilon": [0.9, 3.8],
@@ -102,7 +102,7 @@ def test_bounds_for_each_stated_epsilon_have_a_metric(uri: str, wine_results: An
 
 def test_names_begin_with_the_status() -> None:
     runs = {run.method: run for run in audit_runs(RECORDS, "demo")}
-    assert runs["dpwss"].name == "CLAIMED: dpwss"
+    assert runs["dpwss"].name == "refuted: dpwss"
     assert runs["pmsvm_wp"].name == "seeded: pmsvm_wp"
 
 

@@ -72,7 +72,7 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
         sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
     )
-    assert history(uri, run, "release_seconds")[-1] == (7, 0.5)
+    assert history(uri, run, "release_seconds") == [(0, 0.5)]
     assert history(uri, run, "predict_seconds")[-1] == (7, pytest.approx(0.2))
     assert history(uri, run, "objective")[0] == (0, 1.5)
     assert history(uri, run, "n_support")[-1] == (7, 10.0)
@@ -89,11 +89,11 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert (dataset.dataset.name, dataset.dataset.digest) == ("wine", "d" * 36)
     published = only(runs, "pmsvm_wp_as_published")
     assert not {"epsilon_proved", "epsilon_with_system_noise"} & published.data.metrics.keys()
-    curves = {"no privacy: svm", "no privacy: majority", "seeded: pmsvm_wp", "CLAIMED: pmsvm_wp_as_published"}
+    curves = {"none: svm", "none: majority", "seeded: pmsvm_wp", "claimed: pmsvm_wp_as_published"}
     assert {run.data.params["curve"] for run in runs} == curves
     assert published.data.tags["guarantee"] == "claimed"
     # Names say how a method was set.
-    assert run.info.run_name == "seeded: pmsvm_wp C=1.0 kernel=linear"
+    assert run.info.run_name == "seeded: pmsvm_wp"
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
 
 
@@ -175,12 +175,12 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
 
 def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     path, _ = write_result("weak", status="none", epsilons=[0.1, 1.0])
-    assert collect_runs([(path, [])])[0].parameters["curve"] == "no guarantee: weak"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "none: weak"
     path, _ = write_result("mixed")
     content = read_json(path)
     content["guarantees"][3] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
     write_json(path, seal(content))
-    assert collect_runs([(path, [])])[0].parameters["curve"] == "CLAIMED: mixed"
+    assert collect_runs([(path, [])])[0].parameters["curve"] == "claimed: mixed"
 
 
 def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
@@ -208,7 +208,7 @@ def test_timings_are_no_part_of_the_key_but_are_added_when_they_turn_up(uri: str
     keys = log_results([(path, []) for path, _ in wine_results], uri, "abc")
     assert "fit_seconds" not in only(runs_of(uri), "svm").data.metrics
     assert log_results(wine_results, uri, "abc") == keys
-    assert len(history(uri, only(runs_of(uri), "svm"), "fit_seconds")) == 8
+    assert len(history(uri, only(runs_of(uri), "svm"), "fit_seconds")) == 1
     write_json(wine_results[0][1][0], {"fit_seconds": [99.0], "release_seconds": [99.0]})
     assert log_results(wine_results, uri, "abc") == keys
     assert only(runs_of(uri), "svm").data.metrics["fit_seconds"] != 99.0
@@ -337,7 +337,8 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         assert len(all_runs(uri)) == len(keys) + 1
         assert {(run.info.status, run.data.tags["current"]) for run in runs} == {("FINISHED", "yes")}
         for run in runs:
-            assert len(history(uri, run, "accuracy")) == len(history(uri, run, "fit_seconds")) == 8
+            assert len(history(uri, run, "accuracy")) == 8
+            assert len(history(uri, run, "fit_seconds")) == 1
         with contextlib.closing(sqlite3.connect(database)) as connection:
             left_behind += connection.execute("SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'deleted'").fetchone()[
                 0

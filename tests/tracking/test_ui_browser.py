@@ -16,10 +16,10 @@ from tests.waits import PATIENCE
 
 PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
-    "svm": "no privacy: svm C=1.0 kernel=linear",
-    "majority": "no privacy: majority C=1.0 kernel=linear",
-    "pmsvm_wp": "seeded: pmsvm_wp C=1.0 kernel=linear",
-    "pmsvm_wp_as_published": "CLAIMED: pmsvm_wp_as_published C=1.0 kernel=linear",
+    "svm": "none: svm",
+    "majority": "none: majority",
+    "pmsvm_wp": "seeded: pmsvm_wp",
+    "pmsvm_wp_as_published": "claimed: pmsvm_wp_as_published",
 }
 pytestmark = [pytest.mark.browser, needs_browser]
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.privacy.statement import Status
-from privsvm_bench.records import AuditRecord
+from privsvm_bench.records import AuditRecord, Worth
 from privsvm_bench.tracking.runs import LAYOUT, CurveRun, MetricPoint, curve_name
 
 AUDITS = "claimed-against-audited"
@@ -57,9 +56,11 @@ def _run(record: AuditRecord, experiment: str) -> CurveRun:
     )
 
 
-def _status(record: AuditRecord) -> Status:
-    statuses = [cell.status for cell in record.cells]
-    return "claimed" if "claimed" in statuses else statuses[0]
+def _status(record: AuditRecord) -> Worth:
+    claims = [cell for cell in record.cells if cell.status == "claimed"]
+    if not claims:
+        return record.cells[0].status
+    return "refuted" if any(cell.refuted for cell in claims) else "claimed"
 
 
 def _distinct(texts: Iterator[str]) -> str:

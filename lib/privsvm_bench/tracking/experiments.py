@@ -17,6 +17,7 @@ these models can be drawn again from a seed: `epsilon_with_system_noise` is what
 - `proved`: the same, with system noise; `epsilon_proved` holds it.
 - `claimed`: an epsilon is stated, and nothing proves it for what is implemented; tag \
 `guarantee_reason` says why, tag `witness` names a counterexample where one is known. Do not read it as privacy.
+- `refuted`: a claim that an audit refutes at some of its epsilons.
 - `none`: no privacy at all. Such methods (`svm`, `majority`) are reference lines: one value, repeated at every epsilon.
 
 **Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
@@ -24,7 +25,7 @@ Runs of earlier values are kept with `current = no`; to compare with them, clear
 
 **Which curves belong together?** Those of one sweep: the parent run holds the splits and the grid of epsilons.
 
-**Two settings side by side?** Their names say what they were set to: tick both and press *Compare*, or run \
+**Two settings side by side?** Tick both and press *Compare*, which shows the parameters that differ, or run \
 `python -m privsvm_bench compare A B`, which adds intervals.
 
 **Metrics against epsilon?** Charts open with the place in the grid of epsilons as x-axis. For epsilon itself choose \

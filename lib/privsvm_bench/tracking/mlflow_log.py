@@ -48,7 +48,7 @@ def log_results(
     that this call adds. Returns the record key of each result, in order. Raises PrivSVMError if a file is missing or
     malformed, or the store cannot be used.
     """
-    curves = collect_runs(results)
+    curves = collect_runs(results, audits)
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
     records = read_audits(audits)
     for name in dict.fromkeys(curve.experiment for curve in curves):

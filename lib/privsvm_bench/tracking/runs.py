@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm.privacy.statement import Status
-from privsvm_bench.records import CondensedRowsAttack, Result, Timing, read_results, read_timings
+from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, read_results, read_timings
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 9
+LAYOUT = 10
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 _PARAMETERS = (
-    "method", "implementation", "dataset", "status", "delta", "neighbours", "condense", "protocol", "repeats",
+    "method", "implementation", "dataset", "delta", "neighbours", "condense", "protocol", "repeats",
     "n_splits", "n_train", "n_test", "n_features", "n_classes",
 )  # fmt: skip
 _OF_GUARANTEES = ("epsilon_proved", "epsilon_with_system_noise", "sensitivity", "noise_scale")
@@ -35,14 +34,6 @@ _TIMINGS = ("fit_seconds", "release_seconds", "predict_seconds")
 _LONE_REFERENCE_GRID = (0.01, 100.0)
 
 _LONGEST_PARAMETER = 500
-_LONGEST_SETTINGS = 60
-_WORTH: dict[Status, str] = {
-    "proved": "proved",
-    # In one word: MLflow's list of runs shows about twenty letters of a name.
-    "seeded": "seeded",
-    "claimed": "CLAIMED",
-    "none": "no guarantee",
-}
 _LONGEST_TAG = 4000
 
 
@@ -64,7 +55,7 @@ class CurveRun:
     method: str
     key: str  # SHA-256 of the content; two runs with the same key are the same curve.
     dataset_digest: str  # SHA-256 of the prepared data; "" if there are none.
-    name: str  # Kind of guarantee, method and settings: two settings have two names.
+    name: str  # What its epsilon is worth, and the method.
     parameters: dict[str, str]
     tags: dict[str, str]
     metrics: tuple[MetricPoint, ...]  # The curve; depends on the result alone.
@@ -78,14 +69,14 @@ class CurveRun:
         return f"{self.experiment}/{self.dataset}"
 
 
-def collect_runs(files: Sequence[ResultFiles]) -> list[CurveRun]:
+def collect_runs(files: Sequence[ResultFiles], audits: Sequence[str | os.PathLike[str]] = ()) -> list[CurveRun]:
     """Read results, each with its timing files (none is fine), and return their runs in the same order.
 
-    A method without an epsilon is drawn as a horizontal line over the epsilons of the private methods of the same
-    experiment and dataset. Raises PrivSVMError if a file is missing or malformed, or two files hold the same method and
-    dataset.
+    `audits` are records of audits, which may refute a claim. A method without an epsilon is drawn as a horizontal line
+    over the epsilons of the private methods of the same experiment and dataset. Raises PrivSVMError if a file is
+    missing or malformed, or two files hold the same method and dataset.
     """
-    results = read_results([path for path, _ in files])
+    results = read_results([path for path, _ in files], audits)
     private: dict[tuple[str, str], set[float]] = defaultdict(set)
     for result in results:
         private[result.experiment, result.dataset].update(filter(math.isfinite, result.epsilons))
@@ -110,7 +101,7 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing], sweep
         identity["reference_grid"] = grid
     guarantees = result.guarantees
     tags = {
-        "guarantee": result.status,
+        "guarantee": result.worst,
         "randomness": _distinct(guarantee.randomness for guarantee in guarantees),
         "guarantee_reason": _distinct(guarantee.reason for guarantee in guarantees),
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
@@ -123,11 +114,11 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing], sweep
         method=result.method,
         key=sha256_of_json(identity),
         dataset_digest=result.dataset_digest,
-        name=_name(result),
+        name=curve_name(result.method, result.worst),
         parameters=_parameters(result),
         tags={name: value for name, value in tags.items() if value},
         metrics=tuple(_points(result, grid)),
-        timings=tuple(_timing_points(timings, len(grid))),
+        timings=tuple(_timing_points(timings)),
         files={"guarantees.json": f"{canonical_json(guarantees, indent=1)}\n"},
         sweep=sweep,
     )
@@ -135,7 +126,8 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing], sweep
 
 def _parameters(result: Result) -> dict[str, str]:
     """Collect the parameters that tell this run from others, as text."""
-    parameters = {"curve": _text(_curve(result)), **{name: _text(getattr(result, name)) for name in _PARAMETERS}}
+    parameters = {name: _text(getattr(result, name)) for name in _PARAMETERS}
+    parameters |= {"curve": curve_name(result.method, result.worst), "status": result.worst}
     # A guarantee may be stronger than the benchmark's delta: pure differential privacy has delta 0.
     deltas = {guarantee.delta for guarantee in result.guarantees} - {None}
     if len(deltas) == 1:
@@ -143,22 +135,9 @@ def _parameters(result: Result) -> dict[str, str]:
     return parameters | {f"parameter.{name}": _text(value) for name, value in result.parameters.items()}
 
 
-def curve_name(method: str, status: Status, *, is_reference: bool = False) -> str:
-    """Name a curve, its kind of guarantee first, since legends cut the end of long names."""
-    return f"{'no privacy' if is_reference else _WORTH[status]}: {method}"
-
-
-def _curve(result: Result) -> str:
-    return curve_name(result.method, result.status, is_reference=result.is_reference)
-
-
-def _name(result: Result) -> str:
-    """Add the settings to the name of the curve."""
-    plain = {name: value for name, value in sorted(result.parameters.items()) if isinstance(value, (int, float, str))}
-    settings = "".join(f" {name}={value}" for name, value in plain.items() if not isinstance(value, bool))
-    if len(settings) > _LONGEST_SETTINGS:
-        settings = f"{settings[: _LONGEST_SETTINGS - 1]}…"
-    return f"{_curve(result)}{settings}"
+def curve_name(method: str, worth: Worth) -> str:
+    """Name a curve: what its epsilon is worth first, since lists and legends cut the end of long names."""
+    return f"{worth}: {method}"
 
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
@@ -177,7 +156,7 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
             guarantee = result.guarantees[index]
             values |= {name: getattr(guarantee, name) for name in _OF_GUARANTEES}
             values |= {f"epsilon_{relation}": one.epsilon for relation, one in guarantee.by_relation().items()}
-        for name, value in (values | of_all_steps).items():
+        for name, value in (values | (of_all_steps if step == 0 else {})).items():
             if value is not None and math.isfinite(value):
                 yield MetricPoint(name, float(value), step)
 
@@ -195,14 +174,13 @@ def _average_condensed(result: Result) -> dict[str, float | None]:
     return values
 
 
-def _timing_points(timings: Iterable[Timing], n_steps: int) -> Iterator[MetricPoint]:
-    """Mean seconds over the splits, repeated at every step so that they can be drawn on the same axis."""
+def _timing_points(timings: Iterable[Timing]) -> Iterator[MetricPoint]:
+    """Mean seconds over the splits, once: the page draws bars of them, and no flat lines."""
     for timing in timings:
         for name in _TIMINGS:
             seconds = _mean(getattr(timing, name) or ())
             if seconds is not None:
-                for step in range(n_steps):
-                    yield MetricPoint(name, seconds, step)
+                yield MetricPoint(name, seconds, 0)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
