@@ -6,9 +6,11 @@ import argparse
 import json
 import os
 import time
+from pathlib import Path
 
+from privsvm.errors import printable
 from privsvm_bench.workflow.stage import run
-from snakemake_logger_plugin_privsvm import STATUS_FILE, clock
+from snakemake_logger_plugin_privsvm import STATUS_FILE, clock, describe_left
 
 
 def is_alive(pid: int) -> bool:
@@ -22,6 +24,12 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def last_line(log: str) -> str:
+    """Return the last line of a job's log, which says how far it is; empty without one."""
+    lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines() if Path(log).is_file() else []
+    return f" ({printable(lines[-1])})" if lines else ""
+
+
 def status_lines() -> list[str]:
     """Describe the run in this folder from its status file."""
     if not STATUS_FILE.exists():
@@ -31,9 +39,10 @@ def status_lines() -> list[str]:
     if not is_alive(status["pid"]):
         remedy = "; run `make run` again to continue it" if status["done"] < status["total"] else ""
         return [f"no run is under way; the last one ended with {counts}{remedy}"]
-    remaining = "" if status["left"] is None else f", about {clock(status['left'])} left"
-    running = [f"  {job['title']}: {clock(time.time() - job['since'])}" for job in status["running"]]
-    return [counts + remaining, *running]
+    running = [
+        f"  {job['title']}: {clock(time.time() - job['since'])}{last_line(job['log'])}" for job in status["running"]
+    ]
+    return [counts + describe_left(status["left"]), *running]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -22,8 +22,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 __all__ = ["STATUS_FILE", "LogHandler", "clock"]
 
 STATUS_FILE = Path("logs/status.json")
-# The first jobs wait for the compiler, so that their times do not predict others.
-MIN_SHARE_FOR_ESTIMATE = 0.25
+# Jobs to wait for before the time left is estimated.
+FIRST_ESTIMATE = 3
 
 # A container may have no home folder that can be written: Snakemake's cache then lies in the working folder.
 try:
@@ -37,6 +37,14 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def describe_left(seconds: Iterable[float] | None) -> str:
+    """Write the bounds of the time left; empty where it is not known, or nothing is left."""
+    low, high = map(clock, seconds or (0.0, 0.0))
+    if high == clock(0):
+        return ""
+    return f", about {low} left" if low == high else f", {low} to {high} left"
 
 
 def accuracies(record: str) -> str:
@@ -131,26 +139,32 @@ class LogHandler(LogHandlerBase):
         rule, title, started = self.running.pop(number)
         self.waiting[rule] -= 1
         self.seconds[rule].append(time.time() - started)
-        width, seconds_left = len(str(self.total)), self.time_left()
+        width, left = len(str(self.total)), describe_left(self.time_left())
         times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
-        left = f", about {clock(seconds_left)} left" if seconds_left else ""
         result = accuracies(self.records.pop(number)) if number in self.records else ""
         result += from_cache(self.logs.pop(number))
         return f"{self.done:{width}}/{self.total}  {title:<46} {times}{left}{result}"
 
-    def time_left(self) -> float | None:
-        """Estimate the remaining seconds from mean times and parallelism."""
+    def time_left(self) -> tuple[float, float] | None:
+        """Bound the remaining seconds, by the faster and slower half of each rule's jobs, and by parallelism."""
         finished = [second for seconds in self.seconds.values() for second in seconds]
         elapsed = time.time() - self.started
-        if len(finished) < max(3, MIN_SHARE_FOR_ESTIMATE * self.total) or not elapsed:
+        if len(finished) < FIRST_ESTIMATE or not elapsed:
             return None
-        mean = {rule: fmean(self.seconds[rule] or finished) for rule in self.waiting}
-        work = sum(count * mean[rule] for rule, count in self.waiting.items())
-        return work / max(1.0, sum(finished) / elapsed)
+        low = high = 0.0
+        for rule, count in self.waiting.items():
+            known = sorted(self.seconds[rule] or finished)
+            half = (len(known) + 1) // 2
+            low, high = low + count * fmean(known[:half]), high + count * fmean(known[-half:])
+        parallel = max(1.0, sum(finished) / elapsed)
+        return low / parallel, high / parallel
 
     def write_status(self) -> None:
         """Write the state of the run for stages/status.py."""
-        running = [{"title": title, "since": since} for _, title, since in self.running.values()]
+        running = [
+            {"title": title, "since": since, "log": (self.logs.get(number) or [""])[0]}
+            for number, (_, title, since) in self.running.items()
+        ]
         status = {"pid": os.getpid(), "done": self.done, "total": self.total, "left": self.time_left()}
         # Jobs report a full disk.
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import logging
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -73,14 +74,24 @@ def test_an_evaluation_shows_its_accuracy_unless_private(run, tmp_path, folder, 
     assert run.finish(7).endswith(f"{ending}\n")
 
 
+def test_the_first_jobs_give_an_interval_of_the_time_left(run):
+    for number, seconds in enumerate((10.0, 10.0, 40.0)):
+        run.start(number)
+        line = run.finish(number, seconds)
+        assert ("left" in line) == (number == 2)
+    # Two jobs remain, of 10 seconds each by the faster half and 25 by the slower one.
+    assert line.endswith("1:00 so far, 0:20 to 0:50 left\n")
+
+
 def test_status_of_a_run_and_of_a_killed_one(run):
     spec = importlib.util.spec_from_file_location("status", REPOSITORY / "stages/status.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.status_lines() == ["no run has been started here; run `make run`"]
-    run.start(1)
+    Path("train.log").write_text("split 1 of 10\nfit 3 of 80 of this split\n")
+    run.start(1, log=["train.log"])
     run.time.now += 75
-    assert module.status_lines() == ["0 of 5 jobs done", "  train svm wine: 1:15"]
+    assert module.status_lines() == ["0 of 5 jobs done", "  train svm wine: 1:15 (fit 3 of 80 of this split)"]
     status = json.loads(plugin.STATUS_FILE.read_text())
     assert status["pid"] == os.getpid()
     plugin.STATUS_FILE.write_text(json.dumps(status | {"pid": NO_PROCESS}))

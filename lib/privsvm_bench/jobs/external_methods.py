@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -73,12 +74,11 @@ class ForeignMethod:
         grid, draws = (list(epsilons), repeats) if private else ([0.0], 1)
         streams = noise_generators(rng, self)
         started = time.perf_counter()
-        scores = np.stack(
-            [
-                np.stack([self._scores(X, y, epsilon, streams(epsilon, repeat)) for repeat in range(draws)])
-                for epsilon in grid
-            ]
-        )
+        fits: list[np.ndarray] = []
+        for epsilon, repeat in itertools.product(grid, range(draws)):
+            print(f"fit {len(fits) + 1} of {len(grid) * draws} of this split", flush=True)
+            fits.append(self._scores(X, y, epsilon, streams(epsilon, repeat)))
+        scores = np.stack(fits).reshape(len(grid), draws, *fits[0].shape)
         seconds = time.perf_counter() - started
         return PredictionsPath(
             epsilons=tuple(grid) if private else (math.inf,),

@@ -122,6 +122,8 @@ def train_paths(
     attacked: list[CondensedSplit] = []
     kind = None
     for split in range(prepared.n_splits):
+        # `make status` shows the last line of a running job's log.
+        print(f"split {split + 1} of {prepared.n_splits}", flush=True)
         X, y = training_rows(prepared, condensed, split)
 
         def stream(epsilon: float, repeat: int, split: int = split) -> NoiseSource:

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
-from privsvm_bench.reporting.results import group_by
 from privsvm_bench.reporting.text import percent_score, short_number
 
 # As much as without privacy, within this many points.
@@ -77,35 +77,29 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
     A method without an answer on a dataset is last there; one with answers on fewer than half of them is left out.
     ``behind`` and ``most`` are mean and largest points behind the best proved method, where it ran.
     """
-    means: dict[str, dict[str, float]] = {}
-    datasets = group_by(results, "dataset")
+    known: dict[str, dict[str, float]] = {result.dataset: {} for result in results}
     for result in results:
         mean = result.value("accuracy", "mean", index := nearest_epsilon(result.epsilons, epsilon))
         if result.theorem_holds and mean is not None and math.isclose(result.epsilons[index], epsilon):
-            means.setdefault(result.method, {})[result.dataset] = mean
-    means = {method: known for method, known in means.items() if 2 * len(known) >= len(datasets)}
-    best = {name: max((known[name] for known in means.values() if name in known), default=0.0) for name in datasets}
-    statuses, rows = {result.method: result.status for result in results}, []
-    for method, known in means.items():
-        places = []
-        for name in datasets:
-            ours = known.get(name, -1.0)
-            others = [other.get(name, -1.0) for other in means.values()]
-            places.append(sum(other > ours for other in others) + (sum(other == ours for other in others) + 1) / 2)
-        gaps = {name: 100 * (best[name] - mean) for name, mean in known.items()}
-        rows.append(
-            {
-                "method": method,
-                "status": statuses[method],
-                "rank": sum(places) / len(places),
-                "first": sum(gap == 0 for gap in gaps.values()),
-                "behind": sum(gaps.values()) / len(gaps),
-                "most": max(gaps.values()),
-                "worst": max(gaps, key=lambda name: gaps[name]),
-                "datasets": f"{len(known)} of {len(datasets)}",
-            }
-        )
-    return sorted(rows, key=lambda row: (row["rank"], row["method"]))
+            known[result.dataset][result.method] = mean
+    means = pd.DataFrame.from_dict(known, orient="index")
+    means = means[means.columns[means.notna().mean() >= 0.5]]
+    gaps = 100 * means.rsub(means.max(axis=1), axis=0)
+    ranks = means.fillna(-1.0).rank(axis=1, ascending=False).mean().sort_index().sort_values(kind="stable")
+    statuses = {result.method: result.status for result in results}
+    return [
+        {
+            "method": method,
+            "status": statuses[method],
+            "rank": rank,
+            "first": int((gaps[method] == 0).sum()),
+            "behind": gaps[method].mean(),
+            "most": gaps[method].max(),
+            "worst": gaps[method].idxmax(),
+            "datasets": f"{means[method].count()} of {len(means)}",
+        }
+        for method, rank in ranks.items()
+    ]
 
 
 def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str, Any]]]:

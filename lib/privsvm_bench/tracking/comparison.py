@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Confidence of the intervals.
 _LEVEL = 0.95
+_STATUSES = "claimed: nothing proves the epsilon; refuted: the method reveals more than the epsilon that is struck out"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,25 +171,12 @@ def _table(names: tuple[str, str], differences: Sequence[Difference], strike: st
     return pd.DataFrame(rows, columns=columns)
 
 
-def _explain(differences: Sequence[Difference]) -> str:
-    """Explain the statuses that nobody may rely on, where a difference has one."""
-    worths = {worth for one in differences for worth in one.worths}
-    return "".join(
-        text
-        for worth, text in (
-            ("claimed", "\nclaimed: nothing proves this epsilon"),
-            ("refuted", "\nrefuted: the method reveals more than the epsilon that is struck out"),
-        )
-        if worth in worths
-    )
-
-
 def comparison_text(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Write the differences for a terminal, in points."""
     title = f"{metric}, in points: {names[1]} less {names[0]}, paired over splits, {_LEVEL:.0%} interval"
     table = _table(names, differences, "~").set_index("data set").rename_axis(None)
     note = "* the interval does not contain 0; about one star in twenty is chance"
-    return f"{title}\n\n{table.to_string()}\n\n{note}{_explain(differences)}"
+    return f"{title}\n\n{table.to_string()}\n\n{note}\n{_STATUSES}"
 
 
 def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
@@ -197,10 +185,11 @@ def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], 
     table.iloc[:, -2:] = table.iloc[:, -2:].apply(lambda column: column.str.replace("-", "\N{MINUS SIGN}"))
     style = table.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
     note = f"% {metric} in percent; differences in points, paired over splits, with their {_LEVEL:.0%} interval\n"
-    note += "".join(f"% {line}\n" for line in _explain(differences).splitlines() if line)
     text = style.to_latex(hrules=True, column_format="llrlrlrr")
     # Struck out by plain TeX, without a further package.
-    return note + re.sub("\0(.*?)\0", r"{\\ooalign{\1\\cr\\leaders\\hrule height .65ex depth -.57ex\\hfil\\cr}}", text)
+    return f"{note}% {_STATUSES}\n" + re.sub(
+        "\0(.*?)\0", r"{\\ooalign{\1\\cr\\leaders\\hrule height .65ex depth -.57ex\\hfil\\cr}}", text
+    )
 
 
 def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
