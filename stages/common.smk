@@ -15,6 +15,7 @@ from privsvm_bench.workflow.session import (
     argument_file,
     check_writable,
     collect_errors,
+    link_copy,
     lock_folder,
     remove_parts,
     scripts_folder,
@@ -22,6 +23,7 @@ from privsvm_bench.workflow.session import (
     set_environment,
 )
 
+link_copy()
 set_environment(HOME)
 
 from privsvm.digests import canonical_json, sha256_of_file

@@ -13,7 +13,13 @@ if os.environ.get("DVC_STAGE") == "report":
     write_text(RECORDED, "by dvc repro\n")
 elif RECORD and RECORDED.is_file():
     lock_file = Path("dvc.lock")
-    known = [sha256_of_file(lock_file), "by dvc repro"] if lock_file.is_file() else []
+    text = lock_file.read_text() if lock_file.is_file() else ""
+    known = [sha256_of_file(lock_file), "by dvc repro"] if text else []
+    if "\n<<<<<<< " in f"\n{text}":
+        known = []
+        logger.warning(
+            "note: dvc.lock: has the markers of a merge; this run writes it anew from the outputs that are here"
+        )
     if RECORDED.read_text().strip() not in known:
         RECORDED.unlink()
 VERSIONED = [

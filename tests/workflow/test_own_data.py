@@ -1,6 +1,7 @@
 """The user's own data is private by default; methods of the user, and releases, through the workflow."""
 
 import json
+import re
 import struct
 
 import pytest
@@ -84,6 +85,18 @@ def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     assert not any((data / "private/reports" / name).exists() for name in NUMBERS)
     finished.call("dvc", "push")
     assert [path for path in files(tmp_path / "shelf") if b"patients" in path.read_bytes()]
+
+
+def test_an_experiment_in_a_copy_finds_own_data_and_finished_jobs(with_own_data):
+    finished = with_own_data
+    finished.commit("own data")
+    told = finished.call("dvc", "exp", "run", "--temp", "--name", "tried", "-S", "methods.svm.C=3")
+    # Only the models of svm are new; all other jobs take their outputs from the workspace's cache.
+    trained = [line for line in told.splitlines() if re.search(r"/\d+  train ", line)]
+    assert trained
+    assert {line.split()[2] for line in trained if "taken from .cache/jobs" not in line} == {"svm"}
+    assert "patients" in " ".join(trained)
+    assert "tried" in finished.call("dvc", "exp", "list", "--name-only")
 
 
 TOY = '''"""The most frequent class: a toy."""

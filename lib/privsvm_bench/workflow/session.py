@@ -63,6 +63,18 @@ def set_environment(repository: str | os.PathLike[str]) -> None:
     environment["NUMBA_CACHE_DIR"] = str(cache_folder(Path(repository) / "lib/privsvm"))
 
 
+def link_copy() -> None:
+    """Link finished jobs, compiled code and own data into a copy of the workspace that DVC makes for an experiment.
+
+    ``dvc exp run --temp`` and ``--queue`` copy into ``.dvc/tmp/exps`` what Git knows, and no more.
+    """
+    origin, copied, _ = os.getcwd().partition("/.dvc/tmp/exps/")
+    own = [f"data/own/{path.name}" for path in Path(origin, "data/own").glob("[!.]*")]
+    for name in [".cache", *own] if copied else ():
+        if not os.path.lexists(name) and Path(origin, name).exists():
+            os.symlink(Path(origin, name), name)
+
+
 def set_addresses(params: Params) -> None:
     """Pass the mirror and the address of MLflow to all jobs in their environment.
 
