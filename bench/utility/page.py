@@ -377,19 +377,27 @@ def judged_text() -> str:
     return f"{rules} run on them so far." if n_rules else "No rule was run on them yet."
 
 
-def judge_blocks() -> list[str]:
-    """Write where `recommended` stands on the sets that judge, among the entries that have all their cells."""
+def judge_cells() -> pd.DataFrame:
+    """Read the cells of the sets that judge, of entries that have all of theirs; none without those of the rule."""
     # Lazy: it imports the leaderboard, which imports this.
-    from judge import CELLS, JUDGED, wanted
+    from judge import CELLS, wanted
 
     rows = CELLS.rows()
     entries = dict.fromkeys(key[0] for key in rows)
     whole = [entry for entry in entries if rows.keys() >= set(wanted([entry]))]
-    if RECOMMENDED not in whole:
-        return []
     cells = pd.DataFrame([(*key, *scores) for key, scores in rows.items()], columns=[*CELLS.keys, *SCORES])
-    cells = cells[cells.entry.isin(whole)].astype(dict.fromkeys(["epsilon", *SCORES], float))
-    ranked = [title(entry) for entry in whole if entry not in (*REFERENCES, *VARIANTS)]
+    cells = cells[cells.entry.isin(whole if RECOMMENDED in whole else [])]
+    return cells.astype(dict.fromkeys(["epsilon", *SCORES], float))
+
+
+def judge_blocks() -> list[str]:
+    """Write where `recommended` stands on the sets that judge."""
+    from judge import JUDGED
+
+    cells = judge_cells()
+    if cells.empty:
+        return []
+    ranked = [title(str(entry)) for entry in cells.entry.unique() if entry not in (*REFERENCES, *VARIANTS)]
     return [
         f"Judge ({len(JUDGE)}), among {', '.join(ranked)}; others were not run, or not on all sets. {judged_text()}",
         standing(cells, JUDGE, JUDGED),
@@ -431,24 +439,33 @@ def with_tables(page: str, cells: pd.DataFrame) -> str:
     return with_section(with_section(page, *_SETS, sets_text(cells)), *_TABLES, tables_text(cells))
 
 
+def _place(values: pd.DataFrame) -> str:
+    """Write the place of `recommended` by mean rank, and among how many."""
+    ranks = places(values).mean().sort_values()
+    place = list(ranks.index).index(RECOMMENDED) + 1
+    return f"{'first' if place == 1 else f'number {place}'} of {len(ranks)}"
+
+
 def with_sentences(readme: str, cells: pd.DataFrame) -> str:
     """Replace the sentences on accuracy in the README."""
     names = [name for group in names_of(cells).values() for name in group]
     values = accuracies(under(cells, "add_remove"), 1.0, names)
-    ranks = places(values).mean().sort_values()
-    place = list(ranks.index).index(RECOMMENDED) + 1
     gaps, sizes = gaps_to_svm(cells)[[1.0]], []
     for words, group in by_rows(gaps).items():
         median = round(group[1.0].median(), 1)
         sizes.append(f"{abs(median):.1f} points {'higher' if median < 0 else 'lower'} with {words} rows")
     guess = trade_off(Gaussian(gaussian_noise_multiplier(1.0, DELTA)), "add_remove").guess(0.5)
     chose = len(values.index.intersection(CHOOSE))
-    rank = "first" if place == 1 else f"number {place}"
+    judges = judge_cells()
+    judged = "no rule was run on the sets that judge"
+    if not judges.empty:
+        judged = f"{_place(accuracies(under(judges, 'add_remove'), 1.0, JUDGE))} on {len(JUDGE)} sets that judge it"
     sentences = (
         f"At epsilon 1, a guess whether a row was used is right at most {math.ceil(100 * guess)} times in 100 "
         f"([risks](docs/epsilon.md)). Compared with a linear SVM without privacy, accuracy is {', '.join(sizes)} "
-        f"(medians of {len(gaps)} real sets); the classifier is {rank} of {len(ranks)} private ones by mean rank on "
-        f"{len(values)} sets, {chose} of which chose the numbers of its rule ([leaderboard](docs/leaderboard.md))."
+        f"(medians of {len(gaps)} real sets); by mean rank the classifier is {_place(values)} private ones on "
+        f"{len(values)} sets, {chose} of which chose the numbers of its rule, and {judged} "
+        "([leaderboard](docs/leaderboard.md))."
     )
     return with_section(readme, *_ACCURACY, textwrap.fill(sentences, 128))
 
