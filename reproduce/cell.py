@@ -194,8 +194,10 @@ def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Map
         readings = collections.Counter(line.reading for line in lines)
         print("; ".join(f"{number} cells {reading}" for reading, number in readings.items()))
     for cell, item in cells.items():
-        if item.table and committed.distributions[cell].quantiles != item.quantiles:
-            print(f"{cell}: committed {committed.distributions[cell].median:.6g}; rerun {item.median:.6g}")
+        if item.table and cell in committed.distributions:
+            first, second = (f"{judged.distributions[cell].median:.6g}" for judged in (committed, rerun))
+            if first != second:
+                print(f"{cell}: committed {first}; rerun {second}")
     far = [line.cell for line in lines if not (is_claim or line.confirms)]
     if old != new or far:
         raise PrivSVMError(f"{name}: committed and rerun differ: {'; '.join([f'{old} and {new}', *far])}")

@@ -106,6 +106,7 @@ def test_a_rerun_that_differs_is_an_error(tmp_path):
         (["statements", "support", "heart"], "support vectors: not measured; heart: .*PRIVSVM_MIRROR"),
         (["statements", "condense-fcm", "nowhere"], "column 'nowhere' is unknown"),
     ],
+    ids=["draws", "jobs", "column"],
 )
 @pytest.mark.usefixtures("no_data")
 def test_a_cell_without_data_is_an_error(row, message, tmp_path, capsys):
