@@ -189,4 +189,4 @@ VARIANT = Experiment(
 )
 TIME = Experiment(__package__, "ci_svm_time", TIME_SETTINGS, time_jobs, "runs:run", "measurements:times")
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (ACCURACY, TIME)}
+EXPERIMENTS = {experiment.name: experiment for experiment in (ACCURACY, VARIANT, TIME)}

@@ -107,10 +107,11 @@ class PrintedPaper:
 
     @property
     def paragraph(self) -> str:
-        """The paper's opening: ``numbers`` by verdict, those that are ``compared``, and findings by statement."""
+        """The paper's opening: ``numbers`` by verdict, those ``compared``, agreeing ``exact`` ones, and findings."""
         numbers = count([judgement.verdict for judgement in self.judgements])
         return self.paper.opening.format(
             numbers=numbers, compared=sum(numbers[word] for word in DECIDED),
+            exact=sum(row.verdict == "agrees" and row.percentile is None for row in self.judgements),
             ours={claim.id: claim.ours for claim in self.claims},
             brief={claim.id: claim.brief for claim in self.claims},
             verdict={claim.id: claim.verdict for claim in self.claims},
