@@ -71,8 +71,8 @@ def test_the_model_is_frozen():
 def test_every_key_is_documented():
     page = (REPOSITORY / "docs/parameters.md").read_text()
     for name, field in Params.model_fields.items():
-        for key in getattr(field.annotation, "model_fields", {}) or [name]:
-            assert key in page, f"{name}.{key}"
+        for key, inner in (getattr(field.annotation, "model_fields", {}) or {name: field}).items():
+            assert (inner.alias or key) in page, f"{name}.{key}"
 
 
 def test_changes_are_merged_before_validation():

@@ -1,5 +1,7 @@
 """MLflow's registry holds releases under `production`, and seeded models for comparison only."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from tests.release.made_up import release_of_wards
 from tests.tracking.test_mlflow_log import only, runs_of
+from tests.tracking.test_stages import call
 
 from privsvm import PrivateLinearClassifier, load
 from privsvm_bench.jobs.job import Privacy, TrainJob
@@ -68,6 +71,23 @@ def test_a_seeded_model_is_registered_for_comparison_alone(
     assert "seeded: for comparison only" in version.description
     np.testing.assert_array_equal(mlflow.pyfunc.load_model(str(files)).predict(ROWS), load(tmp_path).predict(ROWS))
     assert "One run is one curve" in client.get_experiment_by_name("demo/wine").tags["mlflow.note.content"]
+
+
+def test_track_registers_the_models_that_it_is_given(
+    models: tuple[Path, Any], tmp_path: Path, write_result: Any
+) -> None:
+    file, place = models[0], tmp_path / "data/models/recommended"
+    place.mkdir(parents=True)
+    for suffix in (".npz", ".json"):
+        shutil.copy(file.with_suffix(suffix), place)
+    parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db", "experiment": "demo", "epsilon": 1.0})
+    results = ("--results", write_result("recommended")[0], "--models", place / "wine.npz")
+    done = call(tmp_path, "track.py", *results, "--output", "out.json", "--parameters", parameters)
+    assert done.returncode == 0, done.stderr
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (version,) = client.search_model_versions("name = 'demo-wine-recommended'")
+    key = client.get_run(version.run_id).data.tags["record_key"]
+    assert key == json.loads((tmp_path / "out.json").read_text())["wine"]["recommended"]
 
 
 def test_the_alias_production_goes_to_the_newest_release(models: tuple[Path, Any], uri: str, tmp_path: Path) -> None:

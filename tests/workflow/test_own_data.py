@@ -5,6 +5,7 @@ import re
 import struct
 
 import pytest
+from mlflow.tracking import MlflowClient
 
 import privsvm
 
@@ -170,6 +171,7 @@ def test_one_release(finished, tmp_path):
     table = {"label": "label", "classes": ["a", "b"], "prescaled": False}
     schema = {**table, "columns": {name: {"bounds": [0, 7], "fill": "middle"} for name in "xy"}}
     finished.change("datasets", {"wine": None, "patients": {"path": "patients.csv", "schema": schema}})
+    finished.change("mlflow.register", True)
     (finished.folder / "data/own/patients.csv").write_text("\n".join(OWN_ROWS) + "\n")
 
     def release(*config):
@@ -184,4 +186,8 @@ def test_one_release(finished, tmp_path):
     assert finished.code == 0, output
     assert "private/model: released, epsilon 1 per row" in output
     assert "25 % of the rows, drawn at random" in output
+    client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
+    version = client.get_model_version_by_alias("tiny-patients", "production")
+    assert version.tags["use"] == "released"
+    assert (finished.folder / "mlartifacts/tiny/releases" / version.run_id / "artifacts/model/card.md").is_file()
     assert privsvm.load(finished.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")

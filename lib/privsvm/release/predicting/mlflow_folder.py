@@ -27,10 +27,25 @@ from privsvm.release.predicting.mlflow_loader import METHODS
 from privsvm.release.predicting.model import ReleasedModel
 from privsvm.tables.schema import Column
 
+_MLMODEL = """\
+flavors:
+  python_function:
+    loader_module: privsvm.release.predicting.mlflow_loader
+    data: data
+    python_version: {python}
+    env: {{virtualenv: python_env.yaml, conda: conda.yaml}}
+signature: {signature}
+saved_input_example_info: {example}
+"""
 # MLflow's server runs in the environment of the model.
 _REQUIREMENTS = "wheels/{wheel}\nmlflow-skinny>=3.17\npandas>=2.3\n"
 _PYTHON_ENV = "python: {python}\ndependencies:\n- -r requirements.txt\n"
 _CONDA = "channels:\n- conda-forge\ndependencies:\n- python={python}\n- pip\n- pip:\n  - -r requirements.txt\n"
+_PARAMS = [
+    {"name": "method", "type": "string", "default": METHODS[0], "shape": None},
+    {"name": "coverage", "type": "double", "default": COVERAGE, "shape": None},
+]
+_EXAMPLE = {"artifact_path": "input_example.json", "serving_input_path": "serving_input_example.json"}
 # What pyproject.toml puts into the package, and the metadata that an installation needs.
 _PACKAGED = {".py", ".pyi", ".json", ".jinja", ".typed"}
 _METADATA = ("METADATA", "WHEEL", "entry_points.txt", "licenses/LICENSE")
@@ -45,8 +60,6 @@ def write_mlflow_folder(folder: Path, out: Path, model: ReleasedModel) -> None:
         # The card and its page are shown to others.
         verify(folder)
     python = ".".join(map(str, sys.version_info[:3]))
-    inputs, example = _signature(model)
-    served = {"dataframe_split": example} if isinstance(example, dict) else {"inputs": example}
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=".part") as temporary:
         part = Path(temporary) / out.name
         (part / "data").mkdir(parents=True)
@@ -54,51 +67,32 @@ def write_mlflow_folder(folder: Path, out: Path, model: ReleasedModel) -> None:
         # Any other file is not released.
         for name in filter(lambda name: (folder / name).is_file(), (ARRAYS, RECORD, CARD, PAGE)):
             shutil.copyfile(folder / name, part / "data" / name)
-        texts = {
-            "MLmodel": canonical_json(_mlmodel(python, inputs, is_table=isinstance(example, dict)), indent=1),
-            "input_example.json": canonical_json(example),
-            "serving_input_example.json": canonical_json(served),
+        wheel = _write_wheel(part / "wheels")
+        texts = _input_files(model, python) | {
             "python_env.yaml": _PYTHON_ENV.format(python=python),
             "conda.yaml": _CONDA.format(python=python),
-            "requirements.txt": _REQUIREMENTS.format(wheel=_write_wheel(part / "wheels")),
+            "requirements.txt": _REQUIREMENTS.format(wheel=wheel),
         }
         for name, text in texts.items():
             (part / name).write_text(text, encoding="utf-8")
         os.rename(part, out)
 
 
-def _mlmodel(python: str, inputs: list[Any], *, is_table: bool) -> dict[str, Any]:
-    """Describe the folder; the parts of a signature are JSON within JSON, which is YAML too."""
-    params = [
-        {"name": "method", "type": "string", "default": METHODS[0], "shape": None},
-        {"name": "coverage", "type": "double", "default": COVERAGE, "shape": None},
-    ]
-    example = {"artifact_path": "input_example.json", "serving_input_path": "serving_input_example.json"}
+def _input_files(model: ReleasedModel, python: str) -> dict[str, str]:
+    """Write the files that declare the input, with one row made of the schema alone; JSON is YAML too."""
+    example: Any = [[0.0] * model.n_features_in_]
+    inputs: list[Any] = [{"type": "tensor", "tensor-spec": {"dtype": "float64", "shape": [-1, model.n_features_in_]}}]
+    form, key = {"type": "ndarray"}, "inputs"
+    if model.schema_ is not None:
+        columns = model.schema_.features
+        example = {"columns": [*columns], "data": [[*map(_example, columns.values())]]}
+        inputs = [{"type": "string", "name": name, "required": True} for name in columns]
+        form, key = {"type": "dataframe", "pandas_orient": "split"}, "dataframe_split"
+    signature = canonical_json({"inputs": canonical_json(inputs), "params": canonical_json(_PARAMS)})
     return {
-        "flavors": {
-            "python_function": {
-                "loader_module": "privsvm.release.predicting.mlflow_loader",
-                "data": "data",
-                "python_version": python,
-                "env": {"virtualenv": "python_env.yaml", "conda": "conda.yaml"},
-            }
-        },
-        "signature": {"inputs": canonical_json(inputs), "params": canonical_json(params)},
-        "saved_input_example_info": example
-        | ({"type": "dataframe", "pandas_orient": "split"} if is_table else {"type": "ndarray"}),
-    }
-
-
-def _signature(model: ReleasedModel) -> tuple[list[Any], Any]:
-    """Return MLflow's declaration of the input, and one row made of the schema alone."""
-    if model.schema_ is None:
-        width = model.n_features_in_
-        return [{"type": "tensor", "tensor-spec": {"dtype": "float64", "shape": [-1, width]}}], [[0.0] * width]
-    columns = model.schema_.features
-    row = [_example(column) for column in columns.values()]
-    return [{"type": "string", "name": name, "required": True} for name in columns], {
-        "columns": [*columns],
-        "data": [row],
+        "MLmodel": _MLMODEL.format(python=python, signature=signature, example=canonical_json(_EXAMPLE | form)),
+        "input_example.json": canonical_json(example),
+        "serving_input_example.json": canonical_json({key: example}),
     }
 
 
