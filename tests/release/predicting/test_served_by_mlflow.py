@@ -19,6 +19,7 @@ from tests.release.conftest import release_into
 from tests.release.predicting.test_exports import linear_model, skip_without
 from tests.tracking.servers import free_port, running_server
 
+import privsvm
 from privsvm.release.predicting.exporting import export
 from privsvm.release.predicting.model import load, save
 
@@ -69,6 +70,7 @@ def ask(folder):
     command += ["-m", str(folder / "mlflow-model"), "--host", "127.0.0.1", "--port", str(port)]
     # MLflow starts uvicorn by its name.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment["PYTHONPATH"] = str(Path(privsvm.__file__).parents[1])
     with running_server(command, port, folder / "server.log", environment) as address:
 
         def send(content, kind="application/json"):
