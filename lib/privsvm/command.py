@@ -147,6 +147,16 @@ def _check_outside(out: str, model: str) -> None:
         raise PrivSVMError(f"{out}: lies in the folder of the model; give --out another name")
 
 
+def _warn_of_cells(table: str, tally: Any, done: str) -> None:
+    """Say how many records and cells of a table could not be read."""
+    if tally.malformed:
+        words = printable(f"{table}: {tally}")
+        print(f"warning: {words}; they were {done} as rows without any value", file=sys.stderr)
+    if unread := [f"{count} in {name!r}" for name, count in tally.unread.items() if count]:
+        words = f"of {tally.records} rows, cells that are unknown or cannot be read: {', '.join(unread)}"
+        print(printable(f"warning: {table}: {words}; `privsvm inspect` shows some"), file=sys.stderr)
+
+
 def _predict(options: argparse.Namespace) -> int:
     import csv
 
@@ -182,12 +192,7 @@ def _predict(options: argparse.Namespace) -> int:
     if apostrophes:
         words = "begin like a formula, and have a ' before them lest a spreadsheet run them; --raw leaves it out"
         print(f"note: {apostrophes} texts {words}", file=sys.stderr)
-    if tally.malformed:
-        words = printable(f"{options.table}: {tally}")
-        print(f"warning: {words}; they were predicted as rows without any value", file=sys.stderr)
-    if unread := [f"{count} in {name!r}" for name, count in tally.unread.items() if count]:
-        words = f"of {tally.records} rows, cells that are unknown or cannot be read: {', '.join(unread)}"
-        print(printable(f"warning: {options.table}: {words}; `privsvm inspect` shows some"), file=sys.stderr)
+    _warn_of_cells(options.table, tally, "predicted")
     if model.calibration_ is None:
         print(f"note: {NOT_CALIBRATED}", file=sys.stderr)
     return 0
@@ -198,27 +203,27 @@ def _explain(options: argparse.Namespace) -> int:
 
     from privsvm.escaping import spreadsheet_cell
     from privsvm.release.predicting.model import check_names, load
+    from privsvm.tables.delimited import Tally
 
-    model = load(options.model)
+    model, tally = load(options.model), Tally()
     explanation, writer = model.explain(), csv.writer(sys.stdout, lineterminator="\n")
     if options.column is not None:
         shape = explanation.shape(options.column)
         classes = model.classes_[-shape.effects.shape[1] :].tolist()
         writer.writerow([spreadsheet_cell(str(name)) for name in [options.column, *classes, "noise"]])
-        for number, value in enumerate(shape.values):
-            noise = "" if shape.noise is None else f"{shape.noise[number]:.4g}"
-            effects = [f"{effect:.4g}" for effect in shape.effects[number]]
-            writer.writerow([spreadsheet_cell(value), *effects, noise])
+        for value, *numbers in zip(shape.values, *shape.effects.T, shape.noise, strict=True):
+            writer.writerow([spreadsheet_cell(value), *(f"{number:.4g}" for number in numbers)])
         return 0
     if options.rows is not None:
         names = [*explanation.names, "offset", *(f"noise of {name}" for name in explanation.names)]
         names = [*options.keep, "predicted", *names]
         check_names(names)
         writer.writerow(map(spreadsheet_cell, names))
-        for labels, kept, numbers in model.explain_table(options.rows, tuple(options.keep)):
+        for labels, kept, *numbers in model.explain_table(options.rows, tuple(options.keep), tally):
             columns = [map(spreadsheet_cell, column) for column in (*kept, labels.tolist())]
-            texts = [[f"{number:.4g}" for number in column] for column in numbers.T]
+            texts = [[f"{number:.4g}" for number in column] for array in numbers for column in array.T]
             writer.writerows(zip(*columns, *texts, strict=True))
+        _warn_of_cells(options.rows, tally, "explained")
         return 0
     for column in sorted(explanation.columns, key=lambda column: -column.share):
         print(printable(str(column)))

@@ -1,11 +1,14 @@
 """Which columns matter in a model, and how far noise may mislead about it."""
 
 import json
+import shlex
+import shutil
 
 import numpy as np
 import pytest
+from tests.blocks import blocks_run_by
 from tests.release.conftest import refusal, run
-from tests.release.made_up import write_folder
+from tests.release.made_up import release_of_wards, write_folder
 
 import privsvm
 from privsvm import PrivateLinearClassifier
@@ -75,12 +78,10 @@ def test_parts_and_offset_are_the_scores(n_classes):
     model = PrivateLinearClassifier(epsilon=4.0, classes=[*range(n_classes)], bounds=(-1, 1), random_state=1).fit(X, y)
     explanation, scores = Explanation(model._path, 3), model._path.scores(X, 0)[0]
     parts, noise = explanation.contributions(X)
-    np.testing.assert_allclose(parts.sum(axis=1) + explanation.offset, scores, atol=1e-9)
-    numbers = explanation.decision_parts(X, model._path.codes(scores[None])[0])
     decided = scores[:, 1] - scores[:, 0] if n_classes == 2 else scores.max(axis=1) - scores.mean(axis=1)
-    size = len(explanation.names)
-    np.testing.assert_allclose(numbers[:, : size + 1].sum(axis=1), decided, atol=1e-9)
-    np.testing.assert_allclose(numbers[:, size + 1 :], noise * (2.0 if n_classes == 2 else 1.0))
+    np.testing.assert_allclose(parts.sum(axis=1), decided, atol=1e-9)
+    assert parts.shape == (len(X), len(explanation.names) + 1)
+    assert noise.shape == (len(X), len(explanation.names))
     assert (noise > 0.0).all()
 
 
@@ -124,8 +125,8 @@ def test_intervals_hold_the_share_without_noise(monkeypatch, epsilon):
 
 def test_columns_of_noise_are_called_so(monkeypatch):
     """Columns without any signal, with much of it in others."""
-    X, y = drawn(20_000, 6, 2, 5)
-    columns = Explanation(fit_twice(monkeypatch, 1, X, y, epsilon=4.0, classes=[0, 1])[0], 6).columns
+    X, y = drawn(8000, 6, 2, 5)
+    columns = Explanation(fit_twice(monkeypatch, 1, X, y, epsilon=4.0, classes=[0, 1], features="hats")[0], 6).columns
     assert all("not told from noise" in str(column) for column in columns[3:6])
     assert sum("not told from noise" not in str(column) for column in columns[:3]) >= 1
 
@@ -136,15 +137,24 @@ def test_models_without_known_noise_have_no_intervals():
     explanation = Explanation(path, 2)
     assert explanation.condition.startswith("No intervals")
     assert [(column.low, column.high) for column in explanation.columns] == [(None, None)] * 2
-    assert np.isnan(explanation.decision_parts(np.ones((1, 2)), np.zeros(1, dtype=int))[0, 3:]).all()
+    parts, noise = explanation.contributions(np.ones((1, 2)))
+    assert parts.sum() == pytest.approx(2.0)
+    assert np.isnan(noise).all()
     other = privsvm.SVMClassifier().fit([[0.0], [1.0]] * 3, [0, 1] * 3)._path
     with pytest.raises(PrivSVMError, match="no sums over its columns"):
         Explanation(other, 1)
 
 
-def test_command_and_card_explain(hospital, hospital_copy):
+def test_command_and_card_explain(hospital, hospital_copy, monkeypatch):
     """By the table's columns; and a card that says more is refused."""
     folder = hospital_copy / "model"
+    shutil.copy(hospital / "new.csv", hospital_copy)
+    monkeypatch.chdir(hospital_copy)
+    (block,) = blocks_run_by(__file__)
+    for command in block.commands:
+        ended, out, err = run(*shlex.split(command, comments=True)[1:])
+        assert (ended, err) == (0, "")
+        assert "age" in out
     schema = read_schema(hospital / "schema.yaml")
     code, said, _ = run("explain", folder)
     lines = said.splitlines()
@@ -162,5 +172,16 @@ def test_command_and_card_explain(hospital, hospital_copy):
     write_folder(folder, record, card)
     assert "explained is not what model.json gives" in refusal("verify", folder)
     del card["explained"]
+    write_folder(folder, record, card)
+    assert "explained is not what model.json gives" in refusal("verify", folder)
+
+
+def test_a_card_without_known_noise_explains_nothing(tmp_path):
+    """An explanation that is added to it is refused."""
+    release_of_wards(tmp_path)
+    folder = tmp_path / "model"
+    card, record = (json.loads((folder / name).read_text()) for name in ("card.json", "model.json"))
+    assert "explained" not in card
+    card["explained"] = {"shares": [["ward", 1.0, 0.9, 1.0]], "others": 0, "interval": "certain"}
     write_folder(folder, record, card)
     assert "explained is not what model.json gives" in refusal("verify", folder)

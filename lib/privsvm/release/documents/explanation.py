@@ -31,8 +31,8 @@ _CONDITIONAL = (
 _ERROR, _QUANTILE = 0.05, 1.96
 # Made-up rows, and numbers in them at most; values of a number at which its effect is shown; a bound that is none.
 _MADE_UP_ROWS, _MADE_UP_NUMBERS, _VALUES, _NO_BOUND = 1000, 4_000_000, 9, 1e100
-# Steps from no share to all; degrees of freedom from which a chi-square number is normal; a factor that leaves nothing.
-_GRID, _MANY_DEGREES, _LEAST_KEPT = 1000, 1e6, 1e-200
+# Steps from no share to all; degrees of freedom from which a chi-square number is normal; a number next to none.
+_GRID, _MANY_DEGREES, _LEAST = 1000, 1e6, 1e-200
 _ON_CARD = 12
 
 
@@ -61,13 +61,13 @@ class ColumnShare:
 class ColumnShape:
     """A column's mean part in the scores, at some values, less its mean over made-up rows.
 
-    `effects` (v, k) are of the k scores, and `noise` (v,) is 1.96 standard deviations of the noise in one of them; None
+    `effects` (v, k) are of the k scores, and `noise` (v,) is 1.96 standard deviations of the noise in one of them; NaN
     where it is not known.
     """
 
     values: tuple[Any, ...]
     effects: np.ndarray
-    noise: np.ndarray | None
+    noise: np.ndarray
 
 
 class Explanation:
@@ -100,7 +100,8 @@ class Explanation:
         features = self._features(self._make_up_rows(owners.size))
         self._mean = features.mean(axis=0)
         self._centred = features - self._mean
-        self.offset = self._mean @ path.coef[0, 0][:, : owners.size].T + path.intercept[0, 0]
+        intercept = path.intercept[0, 0]
+        self.offset = self._mean @ self._coef.T + (intercept - intercept.mean() if len(intercept) > 1 else intercept)
         self.columns = self._judge_columns()
 
     def _own_features(self, owners: np.ndarray) -> np.ndarray:
@@ -165,7 +166,7 @@ class Explanation:
         shares where that number is at most some standard deviations from 0, as of a quadratic form of normal numbers.
         """
         assert self._noise is not None
-        coef = np.divide(self._coef, self._kept, out=np.zeros_like(self._coef), where=self._kept > _LEAST_KEPT)
+        coef = np.divide(self._coef, self._kept, out=np.zeros_like(self._coef), where=self._kept > _LEAST)
         # In units of the scores over made-up rows: parts without noise and with it, one column after the other.
         centred = self._centred / math.sqrt(len(self._centred))
         roots: list[Any] = [np.linalg.qr(centred[:, members], mode="r") for members in self._members]
@@ -181,17 +182,23 @@ class Explanation:
             gram, move = sum(factor @ factor.T for factor in noise), sum(moved)
             squares_beside = np.array([np.sum(factor * (gram @ factor)) for factor in noise])
             products_beside = np.array([np.sum(own * move) for own in moved])
-        one = 2.0 * self._copies * squares + 4.0 * products
-        both = 2.0 * self._copies * squares_beside + 4.0 * products_beside - one
-        others = np.maximum((one + both).sum() - one - 2.0 * both, 0.0)
-        rest, rest_means = values.sum() - values, means.sum() - means
-        rest_squares = squares_beside.sum() - 2.0 * squares_beside + squares
+        total = values.sum()
+        rest, rest_means = total - values, means.sum() - means
+        squares_of_rest = squares_beside.sum() - 2.0 * squares_beside + squares
+        products_of_rest = products_beside.sum() - 2.0 * products_beside + products
         grid = np.linspace(0.0, 1.0, _GRID + 1)[:, None]
-        spread = np.sqrt((1.0 - grid) ** 2 * one + grid**2 * others + 2.0 * grid * (1.0 - grid) * np.maximum(-both, 0))
+        # Were s the share, parts had the sizes that it says, and noise moved them as it moves such parts.
+        sizes = grid * total / np.maximum(values, _LEAST), (1.0 - grid) * total / np.maximum(rest, _LEAST)
+        one = 2.0 * self._copies * squares + 4.0 * products * sizes[0]
+        others = 2.0 * self._copies * squares_of_rest + 4.0 * products_of_rest * sizes[1]
+        both = 4.0 * (products_beside - products) * np.sqrt(sizes[0] * sizes[1])
+        both = np.minimum(both + 2.0 * self._copies * (squares_beside - squares), 0.0)
+        variance = (1.0 - grid) ** 2 * one + grid**2 * others - 2.0 * grid * (1.0 - grid) * both
+        spread = np.sqrt(np.maximum(variance, 0.0))
         number = (1.0 - grid) * values - grid * rest
         # There may be less noise than is known: its mean is taken from one side alone, for the wider interval.
         inside = number - (1.0 - grid) * means <= _reach(means, squares, self._copies) * spread
-        inside &= number + grid * rest_means >= -_reach(rest_means, rest_squares, self._copies) * spread
+        inside &= number + grid * rest_means >= -_reach(rest_means, squares_of_rest, self._copies) * spread
         lows = np.maximum(np.argmax(inside, axis=0) - 1, 0) / _GRID
         highs = np.minimum(_GRID + 1 - np.argmax(inside[::-1], axis=0), _GRID) / _GRID
         return _shares(values), list(zip(lows.tolist(), highs.tolist(), strict=True))
@@ -203,10 +210,10 @@ class Explanation:
         noise: np.ndarray = factor.T * features if len(factor) == 1 else factor @ features
         return noise
 
-    def _noise_in(self, members: np.ndarray, features: np.ndarray) -> np.ndarray | None:
+    def _noise_in(self, members: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Compute 1.96 standard deviations of the noise in one score's part (v,) of some features (v, D')."""
         if self._noise is None:
-            return None
+            return np.full(len(features), np.nan)
         noise = np.square(self._noise_of(members, (features * self._kept[members]).T)).sum(axis=0)
         deviations: np.ndarray = _QUANTILE * np.sqrt(noise * self._copies / len(self._coef))
         return deviations
@@ -239,30 +246,22 @@ class Explanation:
         return ColumnShape(values, features @ self._coef[:, members].T, self._noise_in(members, features))
 
     @one_blas_thread()
-    def contributions(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Split scores of encoded rows: parts (n, g, k), which `offset` (k,) completes, and noise (n, g) in them.
+    def contributions(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Split the decision values of encoded rows: parts of columns and an offset (n, g + 1), and noise (n, g).
 
-        The parts of several scores add up to zero over the scores. For the noise see `ColumnShape`.
+        Of two classes they are of the second's score less the first's, of several of the predicted one's less the mean
+        of all. The noise is as in `ColumnShape`.
         """
-        features = self._features(X) - self._mean
-        parts = [features[:, members] @ self._coef[:, members].T for members in self._members]
-        noise = [self._noise_in(members, features[:, members]) for members in self._members]
-        return np.stack(parts, axis=1), None if self._noise is None else np.stack(noise, axis=1)  # type: ignore[arg-type]
-
-    def decision_parts(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Parts in one decision value of rows, the offset, and the noise in the parts, side by side (n, 2 g + 1).
-
-        Of two classes it is the second's score less the first's, of several the predicted one's less the mean.
-        """
-        (parts, noise), offset = self.contributions(X), self.offset
-        if len(offset) == 2:
-            parts, offset, factor = parts[..., 1] - parts[..., 0], offset[[1]] - offset[0], 2.0
+        features, size = self._features(X) - self._mean, len(self.offset)
+        parts = np.stack([features[:, m] @ self._coef[:, m].T for m in self._members], axis=1)
+        parts = np.concatenate([parts, np.broadcast_to(self.offset, (len(X), 1, size))], axis=1)
+        if size == 2:
+            parts = parts[..., 1] - parts[..., 0]
         else:
-            chosen, factor = (codes if len(offset) > 1 else 0 * codes), 1.0
+            chosen = np.argmax(parts.sum(axis=1), axis=1)
             parts = np.take_along_axis(parts, chosen[:, None, None], axis=2)[..., 0]
-            offset = (offset - offset.mean() * (len(offset) > 1))[chosen]
-        known = np.full(parts.shape, np.nan) if noise is None else factor * noise
-        return np.hstack([parts, np.broadcast_to(offset, len(parts))[:, None], known])
+        noise = np.column_stack([self._noise_in(members, features[:, members]) for members in self._members])
+        return parts, noise * (2.0 if size == 2 else 1.0)
 
     def to_card(self) -> dict[str, Any]:
         """Return the card's content: the largest shares."""

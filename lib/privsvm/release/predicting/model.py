@@ -205,19 +205,17 @@ class ReleasedModel:
 
     def explain_table(
         self, path: str | os.PathLike[str], keep: tuple[str, ...] = (), tally: Tally | None = None
-    ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
-        """Split the decision values of the rows of a file, block by block; see `Explanation.contributions`.
+    ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray, np.ndarray]]:
+        """Split the decision values of the rows of a file, block by block.
 
-        Yields labels (n,), the values of the columns in `keep`, and numbers: the part of each column in the decision
-        value, of two classes for the second, of several for the predicted one; the offset; and the noise in each part.
+        Yields labels (n,), the values of the columns in `keep`, and the arrays of `Explanation.contributions`.
         """
         if self._encoder is None:
             raise PrivSVMError("the model has no schema: call explain().contributions(X) in Python")
         explanation, tally = self.explain(), Tally() if tally is None else tally
         for columns in read_chunks(path, self._encoder.schema, keep, tally=tally):
             X = self._encoder.features(columns, tally.unread)
-            codes = self._path.codes(self._scores(X)[None])[0]
-            yield self.classes_[codes], [columns[name] for name in keep], explanation.decision_parts(X, codes)
+            yield self._labels(self._scores(X)), [columns[name] for name in keep], *explanation.contributions(X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model once more; see `save`."""
