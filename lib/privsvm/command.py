@@ -68,7 +68,7 @@ def _plan(options: argparse.Namespace) -> int:
     target = _risk_target(options)
     epsilons = sorted(options.epsilon or (0.5, 1.0, 2.0))
     epsilons = epsilons if target is None else [target.epsilon(default_delta(options.rows))]
-    print("\n".join(plan_lines(table, epsilons, options.at_false_positives, options.rows_per_person)))
+    print("\n".join(plan_lines(table, epsilons, options.at_false_positives, options.rows_per_person, options.after)))
     return 0
 
 
@@ -100,7 +100,7 @@ def _release(options: argparse.Namespace) -> int:
     declared, target = read_schema(options.schema, options.dataset), _risk_target(options)
     if options.epsilon is None and target is None:
         raise PrivSVMError("--epsilon: give it, or the risk to accept as --guess or --true-positives")
-    terms = Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back)
+    terms = Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back, after=options.after)
     terms = terms if target is None else terms_of_risk(target, declared, terms)
     ledger = _ledger_of(options)
     if ledger.total(declared.name) is None:
@@ -119,8 +119,11 @@ def _release(options: argparse.Namespace) -> int:
         print("this is the model of an earlier run, interrupted after it was paid for; nothing was spent now")
     out = printable(str(options.out))
     print(f"{out}: released, {cost_words(entry)}, proved")
+    card = read_card(Path(options.out) / CARD)
+    if options.after is not None:
+        print("averaged with earlier releases" if card["built_on"] else "not averaged: the rule takes other features")
     if done.measured is not None:
-        print(printable(read_card(Path(options.out) / CARD)["accuracy"]))
+        print(printable(card["accuracy"]))
     print(printable(f"account {done.total}"))
     return 0
 
@@ -451,6 +454,7 @@ def _add_table_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     plan = add("plan", _plan, "estimate the accuracy without reading data")
     _add_shape_options(plan, required=True)
+    plan.add_argument("--after", help="folder of an earlier release, with which the new model is averaged")
     _add_risk_options(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
 
 
@@ -480,6 +484,7 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
         help="most epsilon that all releases may cost together; the ledger remembers it",
     )
     release.add_argument("--yes", action="store_true", help="allow a further release of the same data set")
+    release.add_argument("--after", help="folder of an earlier release, with which the new model is averaged")
     release.add_argument("--sign", help="Ed25519 private key (PEM)")
     release.add_argument("--accuracy", help="accuracy to state on the card, in words, measured on other rows")
     release.add_argument(

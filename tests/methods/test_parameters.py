@@ -41,6 +41,7 @@ OTHERS = {
     "bounds": [(0.0, 1.0)],
     "categories": [[0, 2, 3]],
     "public_rows": [[0.5, 0.5, 0.5]],
+    "after": ["no such folder"],
     "landmarks": [[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]],
     "entities": [[[0], [1, 2]]],
     "class_weight": ["balanced"],

@@ -211,7 +211,7 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _plain(value, name in _PUBLIC_LISTS)
         for name, value in parameters.items()
-        if name not in ("random_state", "classes", "allow_unsound", "allow_composition")
+        if name not in ("after", "random_state", "classes", "allow_unsound", "allow_composition")
     }
 
 
@@ -299,6 +299,8 @@ class ReleasedClassifier:
     guarantee_: Guarantee
     _path: Any
     _recipe: dict[str, Any]
+    # The releases in the average that the model is, see `privsvm.base.model_file.OneRelease`.
+    _history: Sequence[Any] | None = None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values.
@@ -343,8 +345,9 @@ class ReleasedClassifier:
         if not hasattr(self, "_recipe"):
             self._keep_recipe()
         described = Description(
-            classes=list(self.classes_), n_features=self.n_features_in_, recipe=self._recipe, table=table
-        )
+            classes=list(self.classes_), n_features=self.n_features_in_, recipe=self._recipe, table=table,
+            history=self._history,
+        )  # fmt: skip
         write_model(path, self._path, described, self.guarantee_)
 
     @available_if(_scores_are_linear)  # type: ignore[untyped-decorator]

@@ -55,6 +55,16 @@ class Protection(Model, strict=True):
     by_relation: dict[Neighbours, float] = pydantic.Field(default_factory=dict)
 
 
+class OneRelease(Model, strict=True):
+    """A release in an average, with its public or noisy number of rows; the last one has no digest and price yet."""
+
+    rows: Annotated[float, pydantic.Field(ge=1, lt=1e100)]
+    weight: Annotated[float, pydantic.Field(gt=0, lt=1e100)]
+    model: _Digest | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+
 class ModelFile(Model, strict=True):
     """The record of a model.
 
@@ -62,8 +72,9 @@ class ModelFile(Model, strict=True):
     and `arrays` the SHA-256 of their file. `classes` are labels in the order of their codes. `guarantee` is the privacy
     record for rows, as JSON, and `protection` states whom it protects, and how far: nobody has judged either, see
     `judged`. `recipe` is class and parameters, and `table` the public schema by which a table becomes rows. `held_back`
-    are noisy counts of rows that did not train (`privsvm.release.documents.calibration.HeldBackCounts`). `digest` is
-    the SHA-256 of the canonical JSON of all other keys.
+    are noisy counts of rows that did not train (`privsvm.release.documents.calibration.HeldBackCounts`). `history`
+    lists the releases in the average that a model of the recommended method is, the oldest first. `digest` is the
+    SHA-256 of the canonical JSON of all other keys.
     """
 
     format: Literal["privsvm model"]
@@ -78,6 +89,7 @@ class ModelFile(Model, strict=True):
     recipe: dict[str, Any]
     table: dict[str, Any] | None
     held_back: dict[str, Any] | None
+    history: list[OneRelease] | None
     digest: _Digest
 
     @functools.cached_property
@@ -114,6 +126,20 @@ class ModelFile(Model, strict=True):
                 return self.restored.risk(false_positive_rate=false_positive_rate, prior=prior, rows=rows)
         except ValueError as error:
             raise PrivSVMError(f"{RECORD}: no risk can be stated ({error})") from None
+
+    @property
+    def releases(self) -> list[OneRelease]:
+        """The releases in the average that the model is, this one last; none for methods that average nothing."""
+        own = {"model": self.digest, "epsilon": self.protection.epsilon, "delta": self.protection.delta}
+        history = self.history or []
+        return [*history[:-1], *(one.model_copy(update=own) for one in history[-1:])]
+
+    def check_schema(self, declared: Mapping[str, Any], folder: Any) -> None:
+        """Raise PrivSVMError unless the model is of this schema, but for the number of rows and the card's answers."""
+        stored = self.table or {}
+        for key in sorted(({*stored} | {*declared}) - {"rows", "card", "delimiter"}):
+            if canonical_json(stored.get(key)) != canonical_json(declared.get(key)):
+                raise PrivSVMError(f"{folder}: `{key}` of its schema is another; give a model of this schema, or none")
 
     @property
     def restored(self) -> Guarantee:
@@ -202,6 +228,7 @@ class Description:
 
     `classes` are labels in the order of their codes, `recipe` holds ``method`` and ``parameters``, `table` is a public
     schema (see `privsvm.tables.schema.Schema.to_json`), and `held_back` the noisy counts of rows that did not train.
+    `history` has the releases that it is the average of, as `OneRelease` or its JSON.
     """
 
     classes: Sequence[Any]
@@ -209,6 +236,7 @@ class Description:
     recipe: Mapping[str, Any]
     table: Mapping[str, Any] | None = None
     held_back: Mapping[str, Any] | None = None
+    history: Sequence[Any] | None = None
 
 
 def write_model(
@@ -246,6 +274,7 @@ def write_model(
         "recipe": dict(described.recipe),
         "table": None if described.table is None else dict(described.table),
         "held_back": None if described.held_back is None else dict(described.held_back),
+        "history": described.history and [OneRelease.model_validate(one).model_dump() for one in described.history],
     }
     content["digest"] = content_digest(content)
     write_json(folder / RECORD, content)

@@ -51,7 +51,8 @@ def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):
     """A rule may switch, and simulations vary: the accuracy of a smaller epsilon is then promised, at its cost."""
     means = {1.0: (0.70, 0.60), 4.0: (0.83, 0.75), 5.0: (0.75, 0.76), 6.0: (0.829, 0.751), 8.0: (0.84, 0.76)}
 
-    def simulate(difficulty, shape, schema, epsilon, seeds):
+    def simulate(difficulty, shape, schema, releases, seeds):
+        epsilon = releases[-1][1].epsilon
         auc, balanced = means[epsilon]
         return Expected(difficulty, 0.85, epsilon, epsilon, (0.5, auc, 0.9), (0.5, balanced, 0.9), f"of {epsilon:g}")
 

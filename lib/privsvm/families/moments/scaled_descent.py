@@ -65,24 +65,57 @@ _ORTHOGONAL = 128
 class Budget:
     """A budget of Gaussian releases.
 
-    Releases with it get shares of `share`, the part of the budget that is left; `part` of it trains as if it were all.
+    Releases with it get shares of `share`, the part of the budget that is left.
     """
 
     epsilon: float
     delta: float
     neighbours: Neighbours
     share: float = 1.0
-    part: float = 1.0
 
     @property
     def signal(self) -> float:
-        """One row's addition over the noise of a single release with the whole part."""
-        factor = relation_factor(self.neighbours)
-        return math.sqrt(self.part) / (factor * gaussian_noise_multiplier(self.epsilon, self.delta))
+        """One row's addition over the noise of a single release with the whole budget."""
+        return 1.0 / (relation_factor(self.neighbours) * gaussian_noise_multiplier(self.epsilon, self.delta))
 
     def multiplier(self, share: float) -> float:
         """Return the noise multiplier of a release that costs a share of the rest of the budget."""
         return _ROUND_UP / (self.signal * math.sqrt(self.share * share))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaledModel:
+    """A linear model of scaled rows; see `privsvm.base.feature_steps`.
+
+    `coef` (c, D) are weights of centred unit rows, or of their features, and `intercept` (c,) offsets. `mean` (d,) is
+    subtracted from unit rows. For `noise` (m, D) and `kept` (D,) see `privsvm.base.released.NoisyLinearPath`. It is of
+    the steps alone, and at most so much: to first order, later steps lead it back, and none enlarges it.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    mean: np.ndarray
+    noise: np.ndarray
+    kept: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EarlierModel:
+    """A public model of earlier releases, with its features; `weight` is its squared rows for one unit of noise."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    mean: np.ndarray
+    columns: Columns
+    frequencies: np.ndarray
+    weight: float
+
+    def average(self, model: ScaledModel, weight: float) -> ScaledModel:
+        """Average with a later model of the same features, which has less noise than each; `noise` is the later's."""
+        share = weight / (self.weight + weight)
+        coef = self.coef + share * (model.coef - self.coef)
+        intercept = self.intercept + share * (model.intercept - self.intercept)
+        return dataclasses.replace(model, coef=coef, intercept=intercept)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,7 +127,7 @@ class Recipe:
     release out. The `n_steps` noisy steps get the rest. The caller of `train` has made the `columns` of single
     features. Each of the `n_frequencies` random frequencies of the Gaussian kernel, with coefficient `gamma` for rows
     of norm 1, adds a cosine and a sine to the features. `length` is the length of all steps together, for a row's mean
-    gradient, over the number of rows for one unit of noise.
+    gradient, over the number of rows for one unit of noise. An `earlier` model gives columns, frequencies and centre.
     """
 
     n_rows: float
@@ -106,9 +139,12 @@ class Recipe:
     lift: float = 1.0
     n_steps: int = 40
     length: float = 0.4
+    earlier: EarlierModel | None = dataclasses.field(default=None, compare=False)
 
     def frequencies(self, n_features: int) -> np.ndarray:
         """Public random frequencies (d, F) for rows of so many features."""
+        if self.earlier is not None:
+            return self.earlier.frequencies
         return public_frequencies(n_features, self.n_frequencies, self.gamma)
 
     @property
@@ -145,22 +181,6 @@ class Recipe:
             return Composed(tuple(before))
         steps = SelfComposed(Gaussian(budget.multiplier(self.step_share)), self.n_steps)
         return Composed((*before, steps))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ScaledModel:
-    """A linear model of scaled rows; see `privsvm.base.feature_steps`.
-
-    `coef` (c, D) are weights of centred unit rows, or of their features, and `intercept` (c,) offsets. `mean` (d,) is
-    subtracted from unit rows. For `noise` (m, D) and `kept` (D,) see `privsvm.base.released.NoisyLinearPath`. It is of
-    the steps alone, and at most so much: to first order, later steps lead it back, and none enlarges it.
-    """
-
-    coef: np.ndarray
-    intercept: np.ndarray
-    mean: np.ndarray
-    noise: np.ndarray
-    kept: np.ndarray
 
 
 def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.ndarray:

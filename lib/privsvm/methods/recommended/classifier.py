@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +20,10 @@ from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, parameter
 from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.base.validation import check_bounds
-from privsvm.constraints import ROWS, Constraint, one_of, optional
+from privsvm.constraints import ROWS, Constraint, one_of, optional, text
 from privsvm.families.moments.scaled_descent import (
     Budget,
+    EarlierModel,
     Recipe,
     ScaledModel,
     class_weights_from,
@@ -123,6 +124,13 @@ class PrivateLinearClassifier(PrivateClassifier):
         "Rows that are public, such as one of usual values from documentation: rows are centred by their mean where a "
         "noisy one costs too much. They must not be taken from the training rows.",
     )
+    after: str | None = parameter(
+        None,
+        optional(text("must be the folder of a saved model")),
+        "Folder of the model of an earlier release, whose features are taken: the new model is the average of all "
+        "releases so far, which costs no epsilon. A person in several of their tables pays for each.",
+        common=True,
+    )
     class_weight: dict[Any, Any] | str | None = parameter(
         None,
         CLASS_WEIGHT,
@@ -191,10 +199,50 @@ class PrivateLinearClassifier(PrivateClassifier):
             raise ValueError(f"public_rows={self.public_rows!r}: must be finite, with {n_features} numbers each")
         return rows
 
+    def _read_earlier(self, bounds: Mapping[str, np.ndarray], randomness: str) -> tuple[EarlierModel, list[Any]]:
+        """Read the model of earlier releases, and list them.
+
+        Whoever made it, it changes no sensitivity: rows stay unit rows. Raises PrivSVMError for files that are damaged
+        or state more than their event, and ValueError for a model that does not fit.
+        """
+        # Imported late: training does not wait for pydantic.
+        from privsvm.base.model_file import plain_labels, read_model
+
+        path, record = read_model(str(self.after))
+        guarantee, labels, codes = record.judged[0], plain_labels(self.classes_.tolist()), [*range(self.classes_.size)]
+        arrays: Any = {step.name: step.arrays for step in getattr(path, "steps", ())}
+        columns, kind = arrays.get("columns", {}), "columns unit direction fourier unit linear"
+        fits = {
+            "it is no model of PrivateLinearClassifier": path.kind.replace("noisy_", "") == kind
+            and record.history is not None,
+            f"its guarantee is {guarantee.status}, not proved": guarantee.status in ("proved", randomness),
+            # A release trains on the codes of its schema's classes.
+            f"its classes are {record.classes}": labels == record.classes or (record.table and labels == codes),
+            f"its relation is {guarantee.neighbours}": guarantee.neighbours == self.neighbours,
+            "it has other columns": all(np.array_equal(columns.get(name), bounds[name]) for name in bounds),
+            "it gives centre and features": self.public_rows is None and self.features == "auto",
+        }
+        for problem, holds in fits.items():
+            if not holds:
+                raise ValueError(f"after={self.after!r}: {problem}; give a model of such releases alone, or none")
+        weights, fourier = path.arrays(), arrays["fourier"]
+        earlier = EarlierModel(
+            coef=weights["coef"][0, 0], intercept=weights["intercept"][0, 0], mean=arrays["direction"]["centre"][0, 0],
+            columns=Columns(*(columns[name][0, 0].item() for name in Columns._fields)),
+            frequencies=fourier["frequencies"][:, : fourier["count"].item()],
+            weight=sum(one.weight for one in record.releases),
+        )  # fmt: skip
+        return earlier, record.releases
+
     def _release(self, release: Release) -> LinearPath:
         X, n_threads = release.rows, count_threads(self.n_jobs)
         lower, upper, indicators = self._limits(X.shape[1])
         self._n_numbers = int((~indicators).sum())
+        bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
+        self._earlier: EarlierModel | None = None
+        releases: list[Any] = []
+        if self.after is not None:
+            self._earlier, releases = self._read_earlier(bounds, release.randomness)
         public_rows, class_weights = self._check_public_rows(X.shape[1]), self._public_weights()
         started = time.perf_counter()
         richest = Columns(constant=1.0, n_hats=self._table.n_hats)
@@ -211,7 +259,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             usual = unit_rows(column_features(public_rows, lower, upper, indicators, columns)).sum(axis=0)
             return unit_cell_rows(rows), usual / max(len(public_rows), 1)
 
-        def train_model(job: tuple[Budget, NoiseSource]) -> tuple[ScaledModel, Recipe, str]:
+        def train_model(job: tuple[Budget, NoiseSource]) -> tuple[ScaledModel, Recipe, str, float]:
             budget, source = job
             n_rows, weights = float(X.shape[0] if self.n_rows is None else self.n_rows), class_weights
             if self._counts_rows:
@@ -221,12 +269,15 @@ class PrivateLinearClassifier(PrivateClassifier):
                 weights = class_weights_from(counts)
             recipe, why = self._choose(n_rows, X.shape[1], budget)
             rows, public_mean = featurise(recipe.columns)
+            earlier = recipe.earlier
             model = train(
                 rows, release.codes, recipe=recipe, budget=self._left(budget), class_weights=weights,
-                source=source, public_mean=public_mean,
+                source=source, public_mean=public_mean if earlier is None else earlier.mean,
             )  # fmt: skip
             # Matrices of many models would fill the memory.
-            return model if len(jobs) == 1 else dataclasses.replace(model, noise=model.kept[None]), recipe, why
+            model = model if len(jobs) == 1 else dataclasses.replace(model, noise=model.kept[None])
+            weight = (recipe.n_rows * budget.signal) ** 2
+            return model if earlier is None else earlier.average(model, weight), recipe, why, weight
 
         budgets = [
             Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
@@ -237,18 +288,19 @@ class PrivateLinearClassifier(PrivateClassifier):
         jobs = [(budget, release.source(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
         with thread_pool(1 if by_block else n_threads) as pool:
             results = list(map(train_model, jobs) if pool is None else pool.map(train_model, jobs))
-        models, recipes, reasons = zip(*results, strict=True)
+        models, recipes, reasons, sizes = zip(*results, strict=True)
         self._why = reasons[0]
-        bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
+        own = {"rows": float(recipes[0].n_rows), "weight": sizes[0]}
+        self._history = [*(releases if recipes[0].earlier else []), own]
         path = _path(models, recipes, bounds, len(budgets))
         seconds = time.perf_counter() - started
-        if len(models) > 1:
+        if len(models) > 1 or recipes[0].earlier is not None:
             return release.path(LinearPath, release_seconds=seconds, **path)
         path |= {"noise": models[0].noise, "kept": models[0].kept}
         return release.path(NoisyLinearPath, release_seconds=seconds, **path)
 
     def _choose(self, n_rows: float, n_features: int, budget: Budget) -> tuple[Recipe, str]:
-        return choose_recipe(n_rows, n_features, self._n_numbers, budget, self.features, self._table)
+        return choose_recipe(n_rows, n_features, self._n_numbers, budget, self.features, self._table, self._earlier)
 
     def _left(self, budget: Budget) -> Budget:
         """Take the shares of noisy numbers of rows off a budget."""
@@ -270,6 +322,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             fixed = recipe.joint_share(budget.neighbours) is None
             noise = left.multiplier(recipe.step_share) if fixed else None
         public = "" if self.public_rows is None else ", and so are the public rows, of which none is a training row"
+        public += "" if self.after is None else ", and so is the earlier model, with an epsilon of its own"
         claim = Claim(
             event=event,
             mechanism=f"Gaussian noise on sums of scaled rows, then on full sums of clipped gradients: {how}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from privsvm.families.moments.scaled_descent import Budget, Recipe
+from privsvm.families.moments.scaled_descent import Budget, EarlierModel, Recipe
 from privsvm.families.moments.second_moments import share_of_centre
 from privsvm.solvers.features.columns import Columns
 
@@ -46,12 +46,14 @@ FEATURES = ("auto", "linear", "hats", "fourier")
 
 
 def choose_recipe(
-    n_rows: float, n_features: int, n_numbers: int, budget: Budget, features: str = "auto", table: Table = TABLE
-) -> tuple[Recipe, str]:
+    n_rows: float, n_features: int, n_numbers: int, budget: Budget, features: str = "auto", table: Table = TABLE,
+    earlier: EarlierModel | None = None,
+) -> tuple[Recipe, str]:  # fmt: skip
     """Choose a recipe from public numbers or released ones; return it, and the reason in words.
 
     `n_numbers` of the features are numbers with public bounds. `features` but ``auto`` are a request, with hat
-    functions beside random Fourier features as well.
+    functions beside random Fourier features as well. The features of an `earlier` model are taken, so that both can be
+    averaged, unless one of them alone has hat functions: too few or too many features cost more than an average gains.
     """
     size = n_rows * budget.signal
     # However little noise there is, more features than rows fit the rows, whatever their classes are.
@@ -74,6 +76,9 @@ def choose_recipe(
     if has_hats:
         weight = min(table.hat_weight * math.sqrt(n_features / n_numbers), 1.0)
         columns = columns._replace(n_hats=table.n_hats, hat_weight=weight)
+    averages = earlier is not None and (earlier.columns.n_hats > 0) == has_hats
+    if earlier is not None and averages:
+        columns, n_frequencies, mean_share = earlier.columns, earlier.frequencies.shape[1], 0.0
     width += 2 * n_frequencies
     evened = width <= table.widest and (
         width > linear or budget.neighbours == "replace_one" or rows >= table.evened_from * width
@@ -88,14 +93,16 @@ def choose_recipe(
         # No step is longer than a mean gradient of all rows for each feature: evened-out rows spread along about so
         # many directions, and a longer step goes too far.
         length=min(Recipe.length, Recipe.n_steps * width / size),
+        earlier=earlier if averages else None,
     )
     evening = "evened out by a noisy second moment" if evened else f"no second moment of {width} features"
     why = [
         f"{size:.3g} rows for one unit of noise ({n_features} features)",
-        "" if mean_share else "no centre: too few rows for its noise",
+        "" if mean_share or averages else "no centre: too few rows for its noise",
         f"{table.n_hats} hat functions of each of {n_numbers} numbers" if has_hats else "features as they are",
         f"{n_frequencies} random Fourier frequencies" if n_frequencies else "",
         evening,
+        "" if earlier is None else "averaged with the earlier model" if averages else "not averaged: other features",
         "the largest class alone may be more accurate: too few rows for this noise" if size < table.least_rows else "",
     ]
     return recipe, "; ".join(filter(None, why)) + ("" if is_auto else "; by request")

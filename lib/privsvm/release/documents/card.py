@@ -43,6 +43,11 @@ _NOT_COVERED = (
     "who knows how long training took.",
     "Whether the data are right, and whether the model is fair or suits its purpose.",
 )
+_AVERAGED = "These limits are for this release. The model also shows what the earlier models show of their tables."
+_BUILT_ON = (
+    "The model is the average of this release and of these earlier ones, each with its own epsilon. A {} in several of "
+    "their tables pays for each: see what was spent so far."
+)
 _NOT_CALIBRATED = "Probabilities. They are not calibrated: 0.2 does not mean that 20 of 100 such rows are of the class."
 _TWO_IDENTIFIERS = (
     "People who are in the table under two identifiers. Each of them counts as two, and is protected less."
@@ -105,6 +110,7 @@ class _Card(Model, strict=True):
     delta: float
     risk: _Risk
     in_words: list[str]
+    built_on: list[str]
     status: Status
     relation: Neighbours
     by_relation: dict[Neighbours, float]
@@ -155,6 +161,7 @@ def card_content(
     """
     protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
     unit, risk = protection.unit, _risk(record)
+    earlier = record.releases[:-1]
     label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
     rows = ["the number of rows"] if guarantee.neighbours == "replace_one" else []
     return {
@@ -170,7 +177,9 @@ def card_content(
         "epsilon": protection.epsilon,
         "delta": protection.delta,
         "risk": risk,
-        "in_words": _in_words(unit, risk),
+        "in_words": [*_in_words(unit, risk), *([_AVERAGED] if earlier else [])],
+        "built_on": [_BUILT_ON.format(unit)] * bool(earlier)
+        + [f"Model {one.model}: epsilon {one.epsilon:.4g} per {unit}, delta {one.delta:.3g}." for one in earlier],
         "status": guarantee.status,
         "relation": guarantee.neighbours,
         "by_relation": computed.by_relation,

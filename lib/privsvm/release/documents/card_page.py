@@ -49,6 +49,7 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
         "What it is for": f"{about.get('purpose', 'No purpose is stated').rstrip('.')}. {content['predicts']}",
         "Who is protected": content["protected"],
         "What it may reveal": list(content["in_words"]),
+        **({"What it was built on": list(content["built_on"])} if content["built_on"] else {}),
         "How accurate it is": [stated + content["accuracy"], *rates] if rates else stated + content["accuracy"],
         **({_COLUMNS: list(map(_share_text, content["explained"]["shares"]))} if "explained" in content else {}),
         "What is not covered": list(content["not_covered"]),

@@ -6,8 +6,10 @@ The recommended method on made-up tables of the shape, and its accuracy on real 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from privsvm.errors import PrivSVMError
 from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.privacy.gate import default_delta
 from privsvm.release.documents.card import per_cent
+from privsvm.release.documents.verifying import verify
+from privsvm.release.predicting.model import save
 from privsvm.release.training.recipes import Terms, train
 from privsvm.release.training.risk_targets import gaussian_curve
 from privsvm.tables.schema import Schema, parse_schema
@@ -161,19 +165,27 @@ def _distance(auc: float) -> float:
     return float(np.sqrt(2.0) * NormalDist().inv_cdf(auc))
 
 
-def _simulate(difficulty: str, shape: TableShape, schema: Schema, epsilon: float, seeds: Sequence[int]) -> Expected:
-    """Train on one made-up table for each seed, and test."""
+def _simulate(
+    difficulty: str, shape: TableShape, schema: Schema, releases: Sequence[tuple[int, Terms]], seeds: Sequence[int]
+) -> Expected:
+    """Train on one made-up table for each seed, and test; each release is averaged with the ones before."""
     rows, features, n_classes, prevalence = dataclasses.astuple(shape)
     prevalence = 1.0 / n_classes if prevalence is None else prevalence
     auc = DIFFICULTIES[difficulty]
-    pairs, recipes = [], []
+    pairs, recipes, epsilon = [], [], releases[-1][1].epsilon
     for repeat, seed in enumerate(seeds):
         rng = np.random.default_rng([seeds[0], repeat])
         direction = rng.normal(size=(n_classes, features))
         direction -= direction.mean(axis=0)
         direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
         X, y = make_up_rows(rng, rows, direction, prevalence, n_classes)
-        trained = train(X, y, schema, Terms(epsilon), random_state=seed).estimator
+        with tempfile.TemporaryDirectory() as folder:
+            after = None
+            for number, (n_rows, terms) in enumerate(releases):
+                grown, terms = schema.model_copy(update={"rows": n_rows}), dataclasses.replace(terms, after=after)
+                trained = train(X[:n_rows], y[:n_rows], grown, terms, random_state=seed + 1000 * number).estimator
+                after = f"{folder}/{number}"
+                save(trained, after)
         recipes.append(trained.recipe_)
         test, truth = make_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
         scores = trained._path.scores(test, 0)[0]
@@ -191,11 +203,12 @@ def simulate_accuracy(
     *,
     rows_per_person: int | None = None,
     repeats: int = 5,
+    before: Sequence[tuple[int, Terms]] = (),
 ) -> list[Expected]:
     """Simulate releases. No epsilon is promised less accuracy than a smaller one: it need not be spent.
 
-    `repeats` tables of the shape are made up for each epsilon, for persons with `rows_per_person` rows. Raises
-    PrivSVMError for a shape that no table has.
+    `repeats` tables of the shape are made up for each epsilon, for persons with `rows_per_person` rows,
+    averaged with releases `before` of a table's first rows. Raises PrivSVMError for a shape that no table has.
     """
     schema = parse_schema(
         {
@@ -213,7 +226,8 @@ def simulate_accuracy(
     for difficulty in DIFFICULTIES:
         best: Expected | None = None
         for epsilon in sorted(epsilons):
-            found = _simulate(difficulty, shape, schema, epsilon, range(repeats))
+            last = shape.rows, Terms(epsilon, neighbours=before[-1][1].neighbours if before else None)
+            found = _simulate(difficulty, shape, schema, [*before, last], range(repeats))
             best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
             expectations.append(best)
     return expectations
@@ -229,7 +243,9 @@ def simulation_lines(expected: Sequence[Expected]) -> Iterator[str]:
         yield f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}"
 
 
-def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None) -> Iterator[str]:
+def plan_lines(
+    shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None, after: str | None = None
+) -> Iterator[str]:
     """Write each epsilon's leakage, to a test with such a rate of false positives too, and its accuracy."""
     unit, delta = "person" if rows_per_person else "row", default_delta(shape.rows)
     yield (
@@ -242,6 +258,16 @@ def plan_lines(shape: TableShape, epsilons: Sequence[float], rate: float, rows_p
         yield f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}"
     expected = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person)
     yield from simulation_lines(expected)
+    if after is not None:
+        record = verify(after)
+        if not record.history or (record.n_features, len(record.classes)) != (shape.features, shape.n_classes):
+            raise PrivSVMError(f"{after}: averages nothing, or has another number of features or classes; plan for its")
+        paid = [(min(int(one.rows), shape.rows), float(one.epsilon or 0.0), one.delta) for one in record.releases]
+        before = [(rows, Terms(epsilon, delta, record.judged[0].neighbours)) for rows, epsilon, delta in paid]
+        total = math.fsum(epsilon for _, epsilon, _ in paid)
+        yield f"Averaged with {len(paid)} earlier release(s), for which their rows pay up to epsilon {total:.4g}:"
+        averaged = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person, before=before)
+        yield from itertools.islice(simulation_lines(averaged), 1, None)
     for row in expected:
         if row.difficulty == expected[0].difficulty:
             yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from privsvm.base.budget import refuse_in_budget
 from privsvm.base.estimators import reason_if_subclass
+from privsvm.base.model_file import read_model
 from privsvm.base.validation import check_consent
 from privsvm.tables.public_schema import PublicSchema
 
@@ -44,7 +45,10 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit the steps and the model; see Pipeline."""
-        broken = self._broken
+        broken, after = self._broken, getattr(self.steps[-1][1], "after", None)
+        for _, step in self.steps[:-1] if after is not None else []:
+            if type(step) is PublicSchema:
+                read_model(str(after))[1].check_schema(step.declaration.to_json(), after)
         if broken is None:
             super().fit(X, y, **params)
             return self

@@ -47,6 +47,7 @@ PARAMETERS = frozenset({
 
 # Source of each term of a guarantee, for the message when a recipe sets one.
 FIXED: Mapping[str, str] = {
+    "after": "pass it to the release",
     "epsilon": "pass it to the release",
     "delta": "pass it to the release",
     "neighbours": "pass it to the release",
@@ -103,7 +104,8 @@ class Terms:
     delta of None is `default_delta`. `neighbours` is for rows, None the default of the recipe's method: persons are
     added and removed, with all their rows. `recipe` None is `default_recipe`. `hold_back` is the share of the units, at
     most a half, that do not train: they measure and calibrate the model instead, with noise, at no further epsilon. A
-    release that reveals more than `risk` is refused, see `terms_of_risk`.
+    release that reveals more than `risk` is refused, see `terms_of_risk`. `after` is the folder of an earlier release
+    to average with.
     """
 
     epsilon: float
@@ -112,6 +114,7 @@ class Terms:
     recipe: Recipe | None = None
     hold_back: float | None = None
     risk: RiskTarget | None = None
+    after: str | None = None
 
     @property
     def epsilon_of_counts(self) -> float:
@@ -220,6 +223,9 @@ def _check_terms(recipe: Recipe, schema: Schema, terms: Terms, delta: float) -> 
         raise PrivSVMError(
             f"epsilon={terms.epsilon!r}: above {LARGEST_EPSILON:g} nothing is called proved; use a smaller one"
         )
+    if terms.after is not None and (terms.hold_back is not None or "after" not in method.declared):
+        words = "the recommended recipe averages models, without hold_back: its rows may have trained the earlier ones"
+        raise PrivSVMError(f"after: {words}")
     if terms.hold_back is not None:
         if not LEAST_SHARE <= terms.hold_back <= LARGEST_SHARE:
             raise PrivSVMError(f"hold_back={terms.hold_back!r}: must lie from {LEAST_SHARE:g} to {LARGEST_SHARE:g}")
@@ -289,6 +295,7 @@ def train(
         "neighbours": neighbours,
         "n_rows": n_rows,
         "random_state": random_state,
+        "after": terms.after,
         # As `Encoder.features` makes them.
         **({"bounds": (-1.0, 1.0), "indicators": schema.indicators} if "indicators" in declared else {}),
     }
@@ -308,7 +315,8 @@ def train(
     except ValueError as error:
         raise PrivSVMError(f"{error}") from None
     assert judged is not None
-    estimator.guarantee_, protection = judged
+    guarantee, protection = judged
+    estimator._keep(dataclasses.replace(estimator._path, guarantees=(guarantee,)))
     method_settings = {"method": method.__name__, "parameters": plain_parameters(settings)}
     if held is None or share is None:
         return Trained(estimator, protection, method_settings)

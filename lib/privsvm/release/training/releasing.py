@@ -33,6 +33,7 @@ from privsvm.release.documents.card_page import page
 from privsvm.release.documents.explanation import explain_on_card
 from privsvm.release.documents.ledger import Entry, Ledger, Total
 from privsvm.release.documents.signing import signature_of
+from privsvm.release.documents.verifying import verify
 from privsvm.release.training.inspections import is_inspected
 from privsvm.release.training.recipes import Terms, plan_event, train
 from privsvm.tables.schema import Schema, parse_schema
@@ -171,6 +172,8 @@ def release(
                 f"{data}: was not inspected with this schema, so unreadable columns would waste epsilon; "
                 "run `privsvm inspect` with the table and --schema, or pass --without-inspection"
             )
+        if terms.after is not None:
+            verify(terms.after, ledger=ledger).check_schema(schema.to_json(), terms.after)
         payment = _Payment(ledger, schema, terms, permission, {"date": date, "id": identifier, "model": ""})
         payment.ask()
         ledger.check_writable()
@@ -298,6 +301,7 @@ def _write_part(draft_folder: Path, trained: Any, schema: Schema, date: str, acc
             recipe=trained.recipe,
             table=schema.to_json(),
             held_back=None if trained.held_back is None else trained.held_back.to_json(),
+            history=estimator._history,
         ),
         estimator.guarantee_,
         trained.protection,
