@@ -77,7 +77,7 @@ def test_the_average_of_two_has_less_noise():
     draws = rng.normal(size=(2, 20_000, 1)) / np.array([2.0, 3.0])[:, None, None]
     zero = {"intercept": np.zeros(1), "mean": np.zeros(1)}
     earlier = EarlierModel(coef=draws[0], columns=Columns(), frequencies=np.zeros((1, 0)), weight=4.0, **zero)
-    average = earlier.average(ScaledModel(coef=draws[1], **zero), 9.0)
+    average = earlier.average(ScaledModel(coef=draws[1], noise=np.ones((1, 1)), kept=np.ones(1), **zero), 9.0)
     # Inverse variances add up: 4 and 9 to 13.
     assert average.coef.std() == pytest.approx(1.0 / math.sqrt(13.0), rel=0.03)
 
