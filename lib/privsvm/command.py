@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import privsvm
 from privsvm.errors import PrivSVMError, printable
 
 _DESCRIPTION = """\
@@ -160,6 +161,19 @@ def _warn_of_cells(table: str, tally: Any, done: str) -> None:
         print(printable(f"warning: {table}: {words}; `privsvm inspect` shows some"), file=sys.stderr)
 
 
+def _warn_expired(folder: Path) -> None:
+    """Warn of a model whose card says that it is not to be used any more."""
+    import datetime
+
+    from privsvm.base.model_file import CARD
+    from privsvm.release.documents.card import read_card
+
+    day = read_card(folder / CARD)["about"].get("expires", "") if (folder / CARD).is_file() else ""
+    if day and day < datetime.datetime.now(datetime.UTC).date().isoformat():
+        words = f"not to be used after {day}, says its card; ask who answers for it, or release a model anew"
+        print(printable(f"warning: {folder}: {words}"), file=sys.stderr)
+
+
 def _predict(options: argparse.Namespace) -> int:
     import csv
 
@@ -198,6 +212,7 @@ def _predict(options: argparse.Namespace) -> int:
     _warn_of_cells(options.table, tally, "predicted")
     if model.calibration_ is None:
         print(f"note: {NOT_CALIBRATED}", file=sys.stderr)
+    _warn_expired(Path(options.model))
     return 0
 
 
@@ -306,6 +321,7 @@ def _verify(options: argparse.Namespace) -> int:
     record = verify(options.model, options.key, None if options.ledger is None else Ledger(options.ledger))
     signed = "signed by this key" if options.key else "no signature was checked"
     print(f"{printable(str(options.model))}: unchanged; {cost_words(record.judged[1])}, recomputed; {signed}")
+    _warn_expired(Path(options.model))
     return 0
 
 
@@ -581,6 +597,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"privsvm {privsvm.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(name: str, run: Any, words: str) -> argparse.ArgumentParser:

@@ -207,7 +207,7 @@ def audited(name, **parameters):
     return audit_entry(job)
 
 
-def test_an_own_method_is_audited_and_refuted_where_noise_is_missing(package):
+def test_missing_noise_of_an_own_method_is_refuted(package):
     (fair,), (leaky,) = audited("Noisy").cells, audited("Noisy", leak=True).cells
     assert (fair.status, fair.refuted, leaky.refuted) == ("claimed", False, True)
     assert leaky.best.sure > 1.0

@@ -96,7 +96,7 @@ def test_parameters_of_one_dataset():
     assert [job for job in checked.train_jobs() if job[0] == "majority"] == [("majority", "digits")]
 
 
-def test_own_tables_meet_every_method_unless_an_entry_says_why_not():
+def test_own_tables_meet_every_method_or_a_reason():
     params = default()
     params["datasets"]["sensors"] = {"url": "https://example.org/s.csv", "label": "y"}
     checked = check_params(params)

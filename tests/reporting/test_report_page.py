@@ -652,7 +652,7 @@ def test_the_first_screen_answers_at_every_epsilon() -> None:
     assert "Rely on no epsilon on this page" in page_context(results[1:])["answers"][0]["text"]
 
 
-def test_the_headline_and_ranks_are_of_the_tables_that_the_reader_brought() -> None:
+def test_headline_and_ranks_are_of_the_readers_tables() -> None:
     levels = {"wine": (0.9, 0.8), "sensors": (0.8, 0.85), "species": (0.7, 0.9)}
     results = results_of(
         *(make_result(name, "kind", "proved", summary=level(one)) for name, (one, _) in levels.items()),
@@ -676,7 +676,7 @@ def test_the_headline_and_ranks_are_of_the_tables_that_the_reader_brought() -> N
     assert "on 2 of 3 datasets: 5.0 (species) to 15.0 points (wine) less" in everywhere
 
 
-def test_a_method_has_one_name_and_an_epsilon_one_word_everywhere() -> None:
+def test_one_name_and_one_word_everywhere() -> None:
     record = {"implementation": "recommended"}
     results = results_of(
         make_result("wine", "recommended", "seeded") | record,

@@ -88,7 +88,7 @@ def test_private_data_stays_on_this_machine(with_own_data, tmp_path):
     assert [path for path in files(tmp_path / "shelf") if b"patients" in path.read_bytes()]
 
 
-def test_an_experiment_in_a_copy_finds_own_data_and_finished_jobs(with_own_data):
+def test_a_copy_finds_own_data_and_finished_jobs(with_own_data):
     finished = with_own_data
     finished.commit("own data")
     told = finished.call("dvc", "exp", "run", "--temp", "--name", "tried", "-S", "methods.svm.C=3")

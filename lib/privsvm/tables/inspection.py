@@ -100,7 +100,11 @@ def _about_numbers(
 ) -> list[str]:
     finite_numbers = numbers[np.isfinite(numbers)]
     low, high = column.limits
-    outside = int(((finite_numbers < low) | (finite_numbers > high)).sum())
+    outside = [
+        value
+        for value, number in zip(values, numbers, strict=True)
+        if np.isfinite(number) and not low <= number <= high
+    ]
     findings = []
     unread = [value for value, number in zip(values, numbers, strict=True) if not np.isfinite(number)]
     strange = [value for value in unread if value.strip().lower() not in MISSING]
@@ -115,7 +119,9 @@ def _about_numbers(
             f"{name}: {len(strange)} values cannot be read{_such_as(strange)}; they count as the fill value{remedy}"
         )
     if outside:
-        findings.append(f"{name}: {outside} values lie outside the bounds; each counts as the nearer end")
+        findings.append(
+            f"{name}: {len(outside)} values lie outside the bounds{_such_as(outside)}; each counts as the nearer end"
+        )
     if len(finite_numbers) and np.ptp(finite_numbers) < 0.05 * (high - low):
         findings.append(f"{name}: the values fill less than a twentieth of the bounds; narrower public ones would help")
     if (

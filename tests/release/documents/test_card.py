@@ -11,6 +11,7 @@ from tests.release.hospital import SCHEMA, write_table
 from tests.release.made_up import FIRST, counts_of, release_of_wards
 from tests.release.predicting.test_released import edits_of, write_card
 
+import privsvm
 from privsvm.base.model_file import MODEL_VERSION
 from privsvm.errors import PrivSVMError
 from privsvm.release.documents.card import CARD_VERSION
@@ -156,6 +157,21 @@ def test_rates_of_more_classes_are_those_of_each():
     three = counts_of((9.0,) * 3, (1.0,) * 3, scale=0.5)
     shown = class_rates(three, "ward", ["a", "b", "c"])
     assert [text[:33] for text in shown] == [f"Of 100 rows with ward = {name}, the mod"[:33] for name in "abc"]
+
+
+def test_a_model_past_its_last_day_is_named_at_every_use(tmp_path):
+    write_table(tmp_path / "few.csv", 60, 3)
+    for day, is_past in (("2020-01-01", True), ("9999-12-31", False)):
+        (tmp_path / "schema.yaml").write_text(SCHEMA + ABOUT.replace("2027-12-31", day))
+        release_into(tmp_path, tmp_path / "few.csv", tmp_path / "schema.yaml", "--yes", out=day)
+        for command in (("verify", tmp_path / day), ("predict", tmp_path / day, tmp_path / "few.csv")):
+            code, _, said = run(*command)
+            assert code == 0
+            assert (f"{day}: not to be used after {day}, says its card" in said) == is_past
+
+
+def test_the_command_says_its_version():
+    assert run("--version") == (0, f"privsvm {privsvm.__version__}\n", "")
 
 
 @pytest.mark.parametrize("day", ["2027-13-01", "31.12.2027", "soon", 2027, "2027-W01-1"], ids=str)

@@ -71,7 +71,8 @@ def test_in_python(mistake):
     [
         (ROWS[:2], "1 rows: too few"),
         ([*ROWS[:1], *(row for row in ROWS[1:] if row.endswith("0"))], "only class '0' occurs"),
-        ([*ROWS, "99,u,0"], "a: 1 values lie outside the bounds"),
+        ([*ROWS, "99,u,0"], "a: 1 values lie outside the bounds, such as '99'; each"),
+        ([*ROWS, "-999,u,0"], "a: 1 values lie outside the bounds, such as '-999'; each"),
         ([*ROWS, "5,w,0"], "b: 1 values are none of the categories"),
         ([*ROWS, "5,u,2"], "row of the first class: remove these rows from the file, or declare"),
         ([*ROWS, ",u,0"], "a: 1 values are missing"),
