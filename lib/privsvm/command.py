@@ -170,8 +170,7 @@ def _warn_expired(folder: Path) -> None:
 
     day = read_card(folder / CARD)["about"].get("expires", "") if (folder / CARD).is_file() else ""
     if day and day < datetime.datetime.now(datetime.UTC).date().isoformat():
-        words = f"not to be used after {day}, says its card; ask who answers for it, or release a model anew"
-        print(printable(f"warning: {folder}: {words}"), file=sys.stderr)
+        print(printable(f"warning: {folder}: not to be used after {day}, says its card; release anew"), file=sys.stderr)
 
 
 def _predict(options: argparse.Namespace) -> int:

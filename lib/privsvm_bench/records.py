@@ -559,13 +559,10 @@ def is_refuted(guarantee: Guarantee) -> bool:
 
 
 def _audit_witness(cell: AuditCell) -> Witness:
-    return Witness(
-        # One of many bounds at 95 % may exceed its epsilon by chance: only fresh draws refute it.
-        epsilon=cell.best.epsilon if cell.refuted else min(cell.best.epsilon, cell.epsilon),
-        neighbours=cell.relation,
-        confidence=0.95,
-        description=f"{cell.pair}; {cell.draws} releases{', and as many fresh ones' if cell.refuted else ''}",
-    )
+    # One of many bounds at 95 % may exceed its epsilon by chance: only fresh draws refute it.
+    epsilon = cell.best.epsilon if cell.refuted else min(cell.best.epsilon, cell.epsilon)
+    words = f"{cell.pair}; {cell.draws} releases{', and as many fresh ones' if cell.refuted else ''}"
+    return Witness(epsilon=epsilon, neighbours=cell.relation, confidence=0.95, description=words)
 
 
 def with_audits(results: Sequence[Result], audits: Iterable[AuditRecord]) -> list[Result]:

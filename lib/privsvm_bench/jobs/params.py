@@ -318,10 +318,6 @@ def _check_entry(params: Params, method: str) -> None:
             _check_dataset(dataset, params, f"{where}.except")
 
 
-def _entry_keys() -> list[str]:
-    return [field.alias or name for name, field in MethodEntry.model_fields.items()]
-
-
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
     """Refuse the first parameter that is unknown or has a wrong value."""
     if is_foreign(implementation):
@@ -335,9 +331,8 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
     }
     for name, value in values.items():
         if name not in constraints:
-            raise PrivSVMError(
-                f"{where}.{name} is not a known key; {nearest_name(name, (*_entry_keys(), *constraints))}"
-            )
+            keys = [field.alias or key for key, field in MethodEntry.model_fields.items()]
+            raise PrivSVMError(f"{where}.{name} is not a known key; {nearest_name(name, (*keys, *constraints))}")
         if not constraints[name].accepts(value):
             wish = constraints[name].problem(value).replace("None", "null")
             raise PrivSVMError(f"{where}.{name}: {show_value(value)} is not valid; {wish}")

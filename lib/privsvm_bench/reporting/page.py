@@ -46,7 +46,6 @@ from privsvm_bench.reporting.curve_tables import (
     nearest_epsilon,
 )
 from privsvm_bench.reporting.dataset_sections import (
-    best_proved,
     curve_figures,
     dataset_sections,
     key_methods,
@@ -267,7 +266,6 @@ def page_context(
     stated, bars = audit_bars_of(results, audited, dict(zip(methods, looks, strict=True)), reference_epsilon)
     return {
         "experiment": experiment,
-        "reference_epsilon": reference_epsilon,
         **first,
         "stem": figure_stem(first["lead"], pages),
         "claimed_by": claims_by_origin(results),
@@ -288,7 +286,6 @@ def page_context(
         "audits": audit_rows(audited),
         "audited_methods": audited_methods,
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
-        "best": best_proved(results, reference_epsilon),
         "datasets": dataset_sections(results, grids, metrics),
         "metric_chart": functools.partial(_draw_metric, figures[0], methods, looks),
         "metrics": list(metrics.items()),
