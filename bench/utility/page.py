@@ -73,13 +73,14 @@ def ranking_blocks(cells: pd.DataFrame, epsilon: float, names: Sequence[str], he
     first, rows = ranks.index[0], []
     for entry, rank in ranks.items():
         if entry == RECOMMENDED:
-            rows.append([f"**{RECOMMENDED}**", f"{rank:.2f}", "", "", "", ""])
+            rows.append([f"**{RECOMMENDED}**", "proved", f"{rank:.2f}", "", "", "", ""])
             continue
         gaps = (100.0 * (values[RECOMMENDED] - values[entry])).dropna()
         chance = float(wilcoxon(gaps).pvalue) if (gaps != 0.0).any() else 1.0
         # Bonferroni: all entries of the table together.
         sure = "yes" if chance * (len(ranks) - 1) < ALARM else "no"
-        rows.append([title(str(entry)), f"{rank:.2f}", (gaps > 0).sum(), (gaps < 0).sum(), f"{gaps.mean():+.1f}", sure])
+        start = [title(str(entry)), "proved" if entry in ENTRIES else "claimed", f"{rank:.2f}"]
+        rows.append([*start, (gaps > 0).sum(), (gaps < 0).sum(), f"{gaps.mean():+.1f}", sure])
     friedman = friedmanchisquare(*values.fillna(-1.0).to_numpy().T).pvalue
     others = values.drop(columns=RECOMMENDED)
     behind = (100.0 * (others.max(axis=1) - values[RECOMMENDED])).sort_values(ascending=False)
@@ -95,7 +96,7 @@ def ranking_blocks(cells: pd.DataFrame, epsilon: float, names: Sequence[str], he
         f"{claim} ({ranks[RECOMMENDED]:.2f} on {len(values)} sets). It has the highest accuracy on "
         f"{len(values) - len(behind)} of them. Mean ranks that differ by less than "
         f"{critical_difference(len(ranks), len(values)):.2f} may be chance (Nemenyi, 5 %; Friedman p {friedman:.1g}).",
-        markdown_table(["entry", "mean rank", "recommended wins", "loses", "points", "sure"], rows),
+        markdown_table(["entry", "status", "mean rank", "recommended wins", "loses", "points", "sure"], rows),
         *(["It is behind on " + ", ".join(short) + "."] if short else []),
     ]
 
