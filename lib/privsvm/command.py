@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import privsvm
 from privsvm.errors import PrivSVMError, printable
 
 _DESCRIPTION = """\
@@ -593,10 +592,12 @@ def _add_ledger(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from importlib.metadata import version
+
     parser = argparse.ArgumentParser(
         prog="privsvm", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"privsvm {privsvm.__version__}")
+    parser.add_argument("--version", action="version", version=f"privsvm {version('privsvm')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(name: str, run: Any, words: str) -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
+import numpy as np
 from markupsafe import Markup
 
 from privsvm.privacy.statement import STATUSES
@@ -82,23 +82,29 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
         mean = result.value("accuracy", "mean", index := nearest_epsilon(result.epsilons, epsilon))
         if result.theorem_holds and mean is not None and math.isclose(result.epsilons[index], epsilon):
             known[result.dataset][result.method] = mean
-    means = pd.DataFrame.from_dict(known, orient="index")
-    means = means[means.columns[means.notna().mean() >= 0.5]]
-    gaps = 100 * means.rsub(means.max(axis=1), axis=0)
-    ranks = means.fillna(-1.0).rank(axis=1, ascending=False).mean().sort_index().sort_values(kind="stable")
+    names, n_datasets = {name for ours in known.values() for name in ours}, len(known)
+    methods = [name for name in sorted(names) if 2 * sum(name in ours for ours in known.values()) >= n_datasets]
+    known = {dataset: {name: ours[name] for name in methods if name in ours} for dataset, ours in known.items()}
+    means = np.array([[ours.get(name, -1.0) for name in methods] for ours in known.values()])
+    ahead, equal = ((means[:, None] > means[:, :, None]).sum(2), (means[:, None] == means[:, :, None]).sum(2))
+    ranks = (ahead + (equal + 1) / 2).mean(axis=0)
+    gaps = {
+        name: {dataset: 100 * (max(ours.values()) - ours[name]) for dataset, ours in known.items() if name in ours}
+        for name in methods
+    }
     statuses = {result.method: result.status for result in results}
     return [
         {
             "method": method,
             "status": statuses[method],
-            "rank": rank,
-            "first": int((gaps[method] == 0).sum()),
-            "behind": gaps[method].mean(),
-            "most": gaps[method].max(),
-            "worst": gaps[method].idxmax(),
-            "datasets": f"{means[method].count()} of {len(means)}",
+            "rank": float(rank),
+            "first": sum(gap == 0 for gap in gaps[method].values()),
+            "behind": sum(gaps[method].values()) / len(gaps[method]),
+            "most": max(gaps[method].values()),
+            "worst": max(gaps[method], key=gaps[method].__getitem__),
+            "datasets": f"{len(gaps[method])} of {n_datasets}",
         }
-        for method, rank in ranks.items()
+        for rank, method in sorted(zip(ranks, methods, strict=True))
     ]
 
 
