@@ -95,7 +95,8 @@ def test_a_copy_finds_own_data_and_finished_jobs(with_own_data):
     # Only the models of svm are new; all other jobs take their outputs from the workspace's cache.
     trained = [line for line in told.splitlines() if re.search(r"/\d+  train ", line)]
     assert trained
-    assert {line.split()[2] for line in trained if "taken from .cache/jobs" not in line} == {"svm"}
+    new = [line for line in trained if "taken from .cache/jobs" not in line]
+    assert {re.search(r"train (?:private/ )?(\w+)", line)[1] for line in new} == {"svm"}
     assert "patients" in " ".join(trained)
     assert "tried" in finished.call("dvc", "exp", "list", "--name-only")
 
