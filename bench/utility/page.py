@@ -431,7 +431,9 @@ def tables_text(cells: pd.DataFrame) -> str:
             f"Accuracy at epsilon {epsilon:g} under {relation}; bold is the best.",
             accuracy(under(cells, relation), epsilon, names),
         ]
-    sources = sources_table(Sources(TABLES), ["leaderboard", "peers", "ablation", "search", "calibration"], title)
+    sources = sources_table(
+        Sources(TABLES), ["judge", "leaderboard", "peers", "ablation", "search", "calibration"], title
+    )
     return "\n\n".join([*blocks, "## When it was measured", sources, times()])
 
 
