@@ -56,9 +56,10 @@ def opening(papers: list[PrintedPaper]) -> list[str]:
     for judged in papers:
         counts = count(judged.verdicts)
         compared = sum(counts[word] for word in DECIDED)
-        claims = [item for item in judged.claims if item.id.startswith("privacy") and item.verdict == "refuted"]
-        findings = "; ".join(item.brief or item.text for item in claims)
-        n_broken += bool(claims)
+        claims = [item for item in judged.claims if item.verdict == "refuted"]
+        privacy = [item.brief or item.text for item in claims if item.id.startswith("privacy")]
+        findings = "; ".join([*privacy, *(item.brief for item in claims if item.brief and item.brief not in privacy)])
+        n_broken += bool(privacy)
         picture.append(f"{judged.paper.name} {counts['agrees']} agree, {counts['refuted']} refuted")
         n_numbers = sum(judgement.verdict in DECIDED for judgement in judged.judgements)
         share = f" ({100 * counts['agrees'] / compared:.0f} %)" if n_numbers >= RANKED else ""
@@ -78,7 +79,11 @@ def opening(papers: list[PrintedPaper]) -> list[str]:
         "",
         f"![Rows of each paper by verdict: {'; '.join(picture)}](images/reproductions.svg)",
         "",
-        *table("paper | refutation of its claim on privacy | compared | agree | refuted | too weak to tell", lines, 4),
+        *table(
+            "paper | refuted claim on privacy, and other findings | compared | agree | refuted | too weak to tell",
+            lines,
+            4,
+        ),
         f"A paper with fewer than {RANKED} compared numbers has no share.",
     ]
 

@@ -117,14 +117,17 @@ def headline(judged: PrintedPaper) -> tuple[str, str, str]:
     decided = sum(numbers[word] for word in DECIDED)
     claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
     held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
-    wrong = [column for column in judged.columns if column.verdict == "refuted"]
+    # Columns of other readings judge no number.
+    rules = {judgement.printed.rule for judgement in judged.judgements}
+    wrong = [column for column in judged.columns if column.verdict == "refuted" and column.rule in rules]
     worst = max(wrong, key=lambda column: column.outside, default=None)
     against = []
     if numbers["refuted"]:
         named = f" (most: {worst.rule}, {worst.outside} of {worst.cells} outside)" if worst else ""
         against.append(_several(numbers["refuted"], "number") + named)
     if failed:
-        against.append(f"{_several(len(failed), 'statement')} (such as: {failed[0].text})")
+        named = next((claim.brief for claim in failed if claim.brief), failed[0].text)
+        against.append(f"{_several(len(failed), 'statement')} (such as: {named})")
     privacy: dict[str, list[str]] = {}
     for claim in judged.claims:
         if claim.id.startswith("privacy"):

@@ -70,6 +70,10 @@ class Paper:
     derive: Callable[[Distributions], dict[str, Distribution]] = lambda distributions: {}
     # Numbers that are computed from printed ones too.
     derive_printed: Callable[[Texts, Distributions], dict[str, Distribution]] = lambda texts, distributions: {}
+    # Numbers with the readings of their columns, copies of them for other readings, and the distributions of the first.
+    readings: Callable[
+        [Sequence[Printed], Distributions], tuple[Sequence[Printed], Sequence[Printed], dict[str, Distribution]]
+    ] = lambda numbers, distributions: (numbers, (), {})
     # The cells that one is computed from: itself if it is drawn, none if the printed numbers suffice.
     sources: Callable[[str], list[str]] = lambda cell: [cell]
     # Statements beyond claims.csv.
@@ -123,6 +127,8 @@ class PrintedPaper:
         """Explain a cell: why it is undecided, its side of our median, and the remarks on it."""
         printed, item = judgement.printed, judgement.distribution
         sentences = [judgement.reason]
+        if item is not None and printed.id != item.cell:
+            sentences.append(f"by the reading that fits the column best, {printed.rule.rpartition(':')[0]}")
         if judgement.verdict in ("unlikely", "refuted") and item is not None:
             sentences.append(f"printed {'above' if float(printed.text) > item.median else 'below'} ours")
         sentences += [
@@ -204,7 +210,9 @@ def judge_paper(
     distributions |= paper.derive(distributions)
     texts = {printed.id: printed.text for printed in numbers}
     distributions |= paper.derive_printed(texts, distributions)
-    judgements, columns = judge(numbers, distributions)
+    judged, others, chosen = paper.readings(numbers, distributions)
+    judgements, columns = judge(judged, {**distributions, **chosen})
+    columns += judge(others, distributions)[1]
     by_id = {judgement.printed.id: judgement for judgement in judgements}
     return PrintedPaper(
         paper=paper,

@@ -196,11 +196,6 @@ NEEDS: Mapping[str, Need] = {
     "typically": Need(lambda share: share > 0.75),
     "most": Need(lambda share: share > 0.5),
     "half": Need(lambda share: share >= 0.5),
-    # A figure of one dataset.
-    "one": Need(
-        lambda share: share == 1.0, lambda share: share == 0.0,
-        "it holds on some datasets only, and our copy does not name that of the figure",
-    ),
     "few": Need(
         lambda share: share == 1.0, lambda share: share <= 0.5,
         "so few sets decide only if it holds on all of them, or on at most half",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,11 @@ from reproduce.pmsvm.experiments import (
     TABLE2_SETTINGS,
     batch_jobs,
     clip_jobs,
+    is_drawn,
     lr_decay_jobs,
     table2_jobs,
 )
-from reproduce.pmsvm.runs.gradient import (
-    NO_CLIPPING,
-    Adam,
-    batches_per_epoch,
-    noise_multiplier,
-    scores_of,
-    train_released,
-)
+from reproduce.pmsvm.runs.gradient import scores_of, train_released
 from reproduce.pmsvm.runs.shared import accuracy_of, scaled, split_rows, without
 from reproduce.pmsvm.runs.weight import _OPERA, _PMSVM
 
@@ -99,62 +92,6 @@ def weight(parameters: Mapping[str, Any], context: Context, piece: int) -> dict[
     }
 
 
-def train_many(
-    X: np.ndarray | scipy.sparse.csr_array,
-    codes: np.ndarray,
-    n_classes: int,
-    training: Mapping[str, Any],
-    multiplier: float,
-    streams: Sequence[np.random.Generator],
-) -> list[np.ndarray]:
-    """Train as `released_softmax` does, once for each stream, in single precision as PyTorch does.
-
-    `X` has shape (n, d); sparse rows stay sparse. The other arguments are as for
-    `reproduce.pmsvm.runs.gradient.released_softmax`. Returns for each stream weights (c, d + 1), with offsets in the
-    last column.
-    """
-    n, d = X.shape
-    sparse = scipy.sparse.issparse(X)
-    if sparse:
-        rows: Any = scipy.sparse.hstack([X, np.ones((n, 1))]).tocsr().astype(np.float32)
-        norms = np.sqrt(rows.multiply(rows).sum(axis=1)).astype(np.float32).ravel()
-    else:
-        rows = np.hstack([X, np.ones((n, 1))]).astype(np.float32)
-        norms = np.linalg.norm(rows, axis=1)
-    per_epoch = batches_per_epoch(n, training["batch"])
-    rate, expected = 1.0 / per_epoch, max(int(n / per_epoch), 1)
-    weight = np.float32(1.0 / n_classes if training["loss_weight"] is None else training["loss_weight"])
-    clip, noise = (training["clip"], multiplier * training["clip"]) if multiplier else (NO_CLIPPING, 0.0)
-    # Single precision has no larger number.
-    limit = np.float32(min(clip, 1e30))
-    results = []
-    for stream in streams:
-        coef = (stream.uniform(-1.0, 1.0, (n_classes, d + 1)) / math.sqrt(d)).astype(np.float32)
-        # Normal numbers are most of the work, and twice as fast from this generator.
-        rng = np.random.Generator(np.random.SFC64([int(word) for word in stream.integers(2**32, size=4)]))
-        adam = Adam(coef.shape, np.float32) if training["optimizer"] == "adam" else None
-        for step in range(training["epochs"] * per_epoch):
-            drawn = slice(None) if per_epoch == 1 else np.flatnonzero(rng.random(n, dtype=np.float32) < rate)
-            batch, batch_codes = rows[drawn] if sparse or per_epoch == 1 else rows.take(drawn, axis=0), codes[drawn]
-            slopes = batch @ coef.T
-            slopes -= slopes.max(axis=1, keepdims=True, initial=-np.inf)
-            np.exp(slopes, out=slopes)
-            slopes /= slopes.sum(axis=1, keepdims=True)
-            slopes[np.arange(batch_codes.size), batch_codes] -= 1.0
-            slopes *= weight
-            lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes)) * norms[drawn] + np.float32(1e-6)
-            slopes *= np.minimum(np.float32(1.0), limit / lengths)[:, None]
-            gradient = (batch.T @ slopes).T if sparse else slopes.T @ batch
-            if noise:
-                gradient = gradient + np.float32(noise) * rng.standard_normal(coef.shape, dtype=np.float32)
-            gradient /= np.float32(expected)
-            fallen = 1.0 - (step // per_epoch) / training["epochs"] if training["schedule"] == "linear" else 1.0
-            move = gradient if adam is None else adam.direction(gradient)
-            coef -= np.float32(training["learning_rate"] * fallen) * move
-        results.append(coef)
-    return results
-
-
 def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> list[list[float]]:
     """Accuracies of several noisy trainings on one split, for each epsilon; methods of equal training share them.
 
@@ -167,19 +104,12 @@ def trainings(parameters: Mapping[str, Any], context: Context, piece: int) -> li
     n_classes = int(rows.codes.max()) + 1
     outcome = []
     for epsilon in parameters["epsilons"]:
-        streams = [
-            context.stream(parameters["seed"], parameters["dataset"], canonical_json(training), epsilon, piece, run)
-            for run in range(parameters["runs"])
-        ]
-        if training["start"] == "random":
-            plan = (len(y_train), training["batch"], training["epochs"])
-            multiplier = noise_multiplier(epsilon, parameters["delta"], *plan)
-            models = train_many(train, y_train, n_classes, training, multiplier, streams)
-        else:
-            models = [
-                train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
-                for stream in streams
-            ]
+        key = (parameters["seed"], parameters["dataset"], canonical_json(training), epsilon, piece)
+        streams = (context.stream(*key, run) for run in range(parameters["runs"]))
+        models = (
+            train_released(train, y_train, n_classes, training, epsilon, parameters["delta"], stream)
+            for stream in streams
+        )
         outcome.append([accuracy_of(scores_of(test, coef), y_test) for coef in models])
     return outcome
 
@@ -223,17 +153,14 @@ def _weight_draws() -> list[Draws]:
 
 
 def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[str, Mapping[str, Any]]) -> list[Draws]:
-    """Draws of the readings that are compared with printed numbers."""
+    """Draws of the readings that printed numbers are judged by."""
     result = []
     for job in jobs.values():
         if job["kind"] != "gradient":
             continue
         for name, training in job["variants"].items():
             method, _, rest = name.partition(", ")
-            if rest not in ("as released",) and not rest.startswith(("lr_decay=", "clip=", "batch=")):
-                continue
-            if ";" in rest:
-                # Readings other than the paper's words.
+            if not is_drawn(rest):
                 continue
             dataset, suffix = job["dataset"], "" if rest == "as released" else f";{rest}"
             result.append(

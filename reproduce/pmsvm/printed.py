@@ -10,6 +10,7 @@ from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import cell_id
 from reproduce.engine.printed import Paper, numbers_of
 from reproduce.pmsvm.claims import METHODS, claims, derive
+from reproduce.pmsvm.readings import choose_readings, reading_cells
 
 _GUESS = "no released file trains GRPUA: its loss, start and learning rate are our guess"
 SETTINGS = ("Table 7", "Table 8")
@@ -52,7 +53,7 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
 
 
 def sources(cell: str) -> list[str]:
-    """Return the cells that a printed number is computed from."""
+    """Return the cells that a printed number is computed from, by all readings of its column."""
     if cell.endswith(";lr_decay/accuracy difference"):
         return [cell.replace(";lr_decay/accuracy difference", f";lr_decay={how}/accuracy") for how in ("no", "linear")]
     name, _, rest = cell.partition("/")
@@ -62,7 +63,7 @@ def sources(cell: str) -> list[str]:
     if name == "gain":
         dataset, setting = rest.split("/")
         return [cell_id(dataset, method, setting, "accuracy") for method in METHODS[:3]]
-    return [cell]
+    return [cell, *reading_cells(cell).values()]
 
 
 PAPER = Paper(
@@ -70,6 +71,7 @@ PAPER = Paper(
     title="PMSVM (Park, Choi and Lee, NeurIPS 2025)",
     numbers=numbers,
     derive=derive,
+    readings=choose_readings,
     sources=sources,
     claims=claims,
     cells={
@@ -88,6 +90,8 @@ PAPER = Paper(
         "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "
         "train once for each split and draw the noise again and again. Gradient perturbation: a mean of five trainings "
         "on one split. Standard deviations are judged like means.",
+        "Where text and released files differ, a column is judged by the reading that fits it best, as its name says, "
+        "and the other readings have columns below.",
         "The epsilons are the paper's own; the statement on privacy judges them.",
     ),
 )

@@ -9,13 +9,16 @@ import scipy.stats
 from privsvm.files import read_json
 from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multiplier
 from privsvm_bench.datasets.catalogue import resolve
+from reproduce.cell import judge_committed
 from reproduce.engine import context as engine
+from reproduce.engine.distributions import LEVELS, Distribution
 from reproduce.pmsvm import experiments
-from reproduce.pmsvm.draws import train_many
+from reproduce.pmsvm.claims import claims
 from reproduce.pmsvm.measurements import check_record
+from reproduce.pmsvm.readings import READINGS, choose_readings, judge_clipping, judge_loss, judge_margin, reading_cells
 from reproduce.pmsvm.runs import released as released_runs
 from reproduce.pmsvm.runs import sound as sound_runs
-from reproduce.pmsvm.runs.gradient import batches_per_epoch, released_softmax
+from reproduce.pmsvm.runs.gradient import batches_per_epoch, differentiate, mean_loss, train_linear
 from reproduce.pmsvm.runs.shared import split_rows
 from reproduce.pmsvm.runs.sound import public_scaling
 from reproduce.pmsvm.runs.weight import true_epsilon
@@ -25,8 +28,8 @@ from .conftest import SMALL
 PMSVM, WINE = SMALL["pmsvm"], ["wine", "all"]
 
 TRAINING = {
-    "loss_weight": None, "optimizer": "sgd", "learning_rate": 0.5, "epochs": 1, "batch": None, "clip": 1.0,
-    "schedule": "constant",
+    "loss": "softmax", "loss_weight": None, "optimizer": "sgd", "learning_rate": 0.5, "epochs": 1, "batch": None,
+    "clip": 1.0, "schedule": "constant",
 }  # fmt: skip
 
 
@@ -41,50 +44,74 @@ def start(d, n_classes, seed):
     return np.random.default_rng(seed).uniform(-1, 1, (n_classes, d + 1)) / math.sqrt(d)
 
 
-def gradient(coef, X, codes, weight, clip):
+def train(*arguments):
+    """Train in double precision; return the last weights."""
+    return train_linear(*arguments, np.float64)[-1]
+
+
+def gradient(coef, X, codes, weight, clip, loss="softmax"):
     """Sum of the clipped gradients, row by row."""
     total = np.zeros_like(coef)
     for row, code in zip(X, codes, strict=True):
         extended = np.append(row, 1.0)
         scores = coef @ extended
-        shares = np.exp(scores) / np.exp(scores).sum()
-        row_gradient = weight * np.outer(shares - np.eye(len(coef))[code], extended)
+        shares, own = np.exp(scores) / np.exp(scores).sum(), np.eye(len(coef))[code]
+        if loss == "multi_margin":
+            shares = (scores + 1.0 > scores[code]) * (1.0 - own)
+            own = own * shares.sum()
+        row_gradient = weight * np.outer(shares - own, extended)
         total += row_gradient * min(1.0, clip / (np.linalg.norm(row_gradient) + 1e-6))
     return total
 
 
+@pytest.mark.parametrize("loss", ["softmax", "multi_margin"])
 @pytest.mark.parametrize(("loss_weight", "weight"), [(None, 1 / 3), (2.0, 2.0)])
-def test_one_released_step(loss_weight, weight):
+def test_one_released_step(loss_weight, weight, loss):
     X, codes = rows_of(20, 4, 3)
-    training = {**TRAINING, "loss_weight": loss_weight, "clip": 0.3}
+    training = {**TRAINING, "loss": loss, "loss_weight": loss_weight, "clip": 0.3}
     # So little noise that it is below the tolerance.
-    coef, _ = released_softmax(X, codes, 3, training, 1e-13, np.random.default_rng(5))
+    coef = train(X, codes, 3, training, 1e-13, np.random.default_rng(5))
     first = start(4, 3, 5)
-    expected = first - 0.5 * gradient(first, X, codes, weight, 0.3) / 20
+    expected = first - 0.5 * gradient(first, X, codes, weight, 0.3, loss) / 20
     np.testing.assert_allclose(coef, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "multi_margin"])
+def test_slopes_are_the_derivatives_of_the_loss(loss):
+    rng = np.random.default_rng(3)
+    scores, codes = rng.normal(size=(6, 4)), rng.integers(4, size=6)
+    slopes = differentiate(scores.copy(), codes, loss)
+    for place in np.ndindex(scores.shape):
+        step = np.zeros_like(scores)
+        step[place] = 1e-6
+        rise = mean_loss(scores + step, codes, loss) - mean_loss(scores - step, codes, loss)
+        assert slopes[place] == pytest.approx(6 * rise / 2e-6, abs=1e-6)
+    # PyTorch divides its multi_margin_loss by the classes.
+    expected = [sum(max(0.0, 1.0 - row[code] + other) for other in np.delete(row, code))
+                for row, code in zip(scores, codes, strict=True)]  # fmt: skip
+    if loss == "multi_margin":
+        assert mean_loss(scores, codes, loss) == pytest.approx(np.mean(expected))
 
 
 def test_released_adam_and_decay():
     X, codes = rows_of(15, 3, 3)
     training = {**TRAINING, "optimizer": "adam", "epochs": 4, "schedule": "linear"}
-    coef, records = released_softmax(X, codes, 3, training, 1e-13, np.random.default_rng(6), record_every=2)
+    records = train_linear(X, codes, 3, training, 1e-13, np.random.default_rng(6), np.float64)
     expected, moments, squares = start(3, 3, 6), 0.0, 0.0
     for step in range(4):
         mean_gradient = gradient(expected, X, codes, 1 / 3, 1.0) / 15
         moments, squares = 0.9 * moments + 0.1 * mean_gradient, 0.999 * squares + 0.001 * mean_gradient**2
         move = (moments / (1 - 0.9 ** (step + 1))) / (np.sqrt(squares / (1 - 0.999 ** (step + 1))) + 1e-8)
         expected = expected - 0.5 * (1 - step / 4) * move
-        if step == 1:
-            np.testing.assert_allclose(records[0], expected, atol=1e-8)
-    np.testing.assert_allclose(coef, expected, atol=1e-8)
-    assert len(records) == 2
+        np.testing.assert_allclose(records[step], expected, atol=1e-8)
+    assert len(records) == 4
 
 
 def test_released_noise_has_its_scale():
     d, n = 20_000, 7
     X, codes = np.zeros((n, d)), np.zeros(n, dtype=int)
     training = {**TRAINING, "learning_rate": 1.0, "clip": 0.25}
-    coef, _ = released_softmax(X, codes, 3, training, 8.0, np.random.default_rng(7))
+    coef = train(X, codes, 3, training, 8.0, np.random.default_rng(7))
     # Rows of zeros: weights move by noise alone.
     noise = (coef - start(d, 3, 7))[:, :-1].ravel() * n / (8.0 * 0.25)
     # Two-sided, error probability 1e-7.
@@ -95,13 +122,13 @@ def test_released_noise_has_its_scale():
 def test_released_training_survives_an_empty_draw():
     X, codes = rows_of(3, 2, 3)
     training = {**TRAINING, "batch": 1, "epochs": 20}
-    coef, _ = released_softmax(X, codes, 3, training, 1.0, np.random.default_rng(0))
+    coef = train(X, codes, 3, training, 1.0, np.random.default_rng(0))
     assert np.isfinite(coef).all()
 
 
 def test_no_noise_means_no_clipping():
     X, codes = rows_of(10, 3, 3)
-    coef, _ = released_softmax(X, codes, 3, {**TRAINING, "clip": 1e-6}, 0.0, np.random.default_rng(8))
+    coef = train(X, codes, 3, {**TRAINING, "clip": 1e-6}, 0.0, np.random.default_rng(8))
     first = start(3, 3, 8)
     np.testing.assert_allclose(coef, first - 0.5 * gradient(first, X, codes, 1 / 3, math.inf) / 10, atol=1e-11)
 
@@ -259,31 +286,119 @@ def test_streams_and_jobs_do_not_depend_on_each_other():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_draws_in_single_precision_train_as_the_experiment_does(optimizer, sparse):
+def test_single_precision_and_sparse_rows_train_alike(optimizer, sparse):
     rng = np.random.default_rng(4)
     X, codes = rng.normal(size=(60, 7)) * (rng.random((60, 7)) < 0.5), rng.integers(3, size=60)
-    training = {"batch": None, "loss_weight": None, "clip": 0.05, "optimizer": optimizer, "schedule": "linear",
-                "epochs": 8, "learning_rate": 0.3}  # fmt: skip
+    training = {**TRAINING, "clip": 0.05, "optimizer": optimizer, "schedule": "linear", "epochs": 8,
+                "learning_rate": 0.3}  # fmt: skip
     # So little noise that the two streams of noise make no difference.
-    expected, _ = released_softmax(X, codes, 3, training, 1e-7, np.random.default_rng(9))
+    expected = train(X, codes, 3, training, 1e-7, np.random.default_rng(9))
     rows = scipy.sparse.csr_array(X) if sparse else X
-    (coef,) = train_many(rows, codes, 3, training, 1e-7, [np.random.default_rng(9)])
+    coef = train_linear(rows, codes, 3, training, 1e-7, np.random.default_rng(9))[-1]
+    assert coef.dtype == np.float32
     np.testing.assert_allclose(coef, expected, atol=2e-4 if optimizer == "adam" else 2e-5)
 
 
-def test_draws_in_single_precision_have_the_experiments_distribution():
-    rng = np.random.default_rng(5)
-    X, codes = rng.normal(size=(200, 3)), rng.integers(2, size=200)
-    X[:, 0] += 2.0 * codes
-    training = {"batch": 20, "loss_weight": None, "clip": 1.0, "optimizer": "sgd", "schedule": "constant",
-                "epochs": 1, "learning_rate": 0.5}  # fmt: skip
-    runs = 400
-    ours = np.array(
-        train_many(X, codes, 2, training, 2.0, [np.random.default_rng([1, run]) for run in range(runs)])
-    ).reshape(runs, -1)  # fmt: skip
-    theirs = np.array(
-        [released_softmax(X, codes, 2, training, 2.0, np.random.default_rng([2, run]))[0] for run in range(runs)]
-    ).reshape(runs, -1)
-    for one, other in zip(ours.T, theirs.T, strict=True):
-        # Eight comparisons with an error of 1e-7 each; the seeds are fixed.
-        assert scipy.stats.ks_2samp(one, other).pvalue > 1e-7
+def planted(*gaps, of, spread=0.01):
+    """Distributions of some cells around their printed numbers, off by a gap for each reading."""
+    pool = {}
+    for printed in of:
+        for gap, cell in zip(gaps, reading_cells(printed.id).values(), strict=True):
+            quantiles = tuple(float(printed.text) + gap + spread * scipy.stats.norm.ppf(np.clip(LEVELS, 1e-3, 0.999)))
+            pool[cell] = Distribution(cell=cell, statistic="mean of 5 runs", runs=30, unit=1e-3, fresh=(),
+                                      quantiles=quantiles)  # fmt: skip
+    return pool
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return judge_committed("pmsvm")
+
+
+def test_a_column_is_judged_by_the_reading_that_fits_it_best(committed):
+    numbers = [row.printed for row in committed.judgements if row.printed.source == "Table 2"]
+    numbers = [dataclasses.replace(number, rule=f"Table 2, {number.method}: {number.metric}") for number in numbers]
+    columns = [number for number in numbers if reading_cells(number.id)]
+    assert {number.method for number in columns} == {"PMSVM-GP", "PMSVM-AGP"}
+    for best, reading in enumerate(READINGS[""]):
+        gaps = [0.0 if place == best else 0.2 for place in range(3)]
+        pool = planted(*gaps, of=columns)
+        judged, others, changed = choose_readings(numbers, pool)
+        assert [number.id for number in judged] == [number.id for number in numbers]
+        for number, before in zip(judged, numbers, strict=True):
+            cells = reading_cells(number.id)
+            assert number.rule == (f"Table 2, {number.method}, {reading}: {number.metric}" if cells else before.rule)
+            assert not cells or changed[number.id].cell == cells[reading]
+        assert len(others) == 2 * len(columns)
+        assert all(reading not in number.rule for number in others)
+    # Without draws of the other readings the stated one stays.
+    assert choose_readings(numbers, {number.id: pool[number.id] for number in columns}) == (numbers, [], {})
+
+
+@pytest.mark.parametrize(("gaps", "verdict"), [
+    ((0.2, 0.0, 0.2), "agrees"), ((0.2, 0.2, 0.0), "agrees"), ((0.0, 0.2, 0.2), "refuted"),
+    ((0.0, 0.0, 0.0), "cannot discriminate"),
+])  # fmt: skip
+def test_the_statement_on_the_loss_turns_with_the_data(committed, gaps, verdict):
+    rows = {row.printed.id: row for row in committed.judgements}
+    numbers = [row.printed for row in rows.values() if row.printed.source == "Table 2" and row.printed.compared
+               and reading_cells(row.printed.id)]  # fmt: skip
+    assert judge_loss(rows, planted(*gaps, of=numbers)).verdict == verdict
+    halves = [number for number in numbers if number.dataset in ("Cornell", "USPS")]
+    mixed = {**planted(0.2, 0.0, 0.2, of=numbers), **planted(0.0, 0.2, 0.2, of=halves)}
+    assert judge_loss(rows, mixed).verdict == "cannot discriminate"
+
+
+def test_the_statement_on_clipping_turns_with_the_data(committed):
+    rows = {row.printed.id: row for row in committed.judgements}
+    numbers = [row.printed for row in rows.values() if row.printed.source == "Table 11" and row.printed.compared]
+    assert judge_clipping(rows, planted(0.0, 0.2, of=numbers)).verdict == "agrees"
+    full = [number for number in numbers if number.setting.endswith("batch=full")]
+    claim = judge_clipping(rows, {**planted(0.0, 0.2, of=numbers), **planted(0.2, 0.0, of=full)})
+    assert (claim.verdict, "batches full fit" in claim.ours) == ("refuted", True)
+
+
+def test_equal_programs_do_not_lose_against_each_other(committed):
+    numbers = [row.printed for row in committed.judgements if row.printed.source == "Table 2" and row.printed.compared
+               and row.printed.method in ("PMSVM-GP", "PMSVM-AGP", "Linear")]  # fmt: skip
+    gradients = [number for number in numbers if number.method != "Linear"]
+    linear = [number for number in numbers if number.method == "Linear"]
+
+    def verdict(*texts):
+        half = dataclasses.replace(gradients[0], text="0.5")
+        pool = dict.fromkeys([number.id for number in linear], planted(0.0, 0.0, 0.0, of=[half])[half.id])
+        for reading, text in zip(READINGS[""], texts, strict=True):
+            for number in gradients:
+                same = planted(0.0, 0.0, 0.0, of=[dataclasses.replace(number, text=text)])
+                pool[reading_cells(number.id)[reading]] = same[number.id]
+        return judge_margin(pool).verdict
+
+    assert verdict("0.6", "0.7", "0.6") == "agrees"
+    assert verdict("0.4", "0.3", "0.4") == "refuted"
+    assert verdict("0.5", "0.5", "0.5") == verdict("0.4", "0.6", "0.4") == "cannot discriminate"
+
+
+def test_statements_on_privacy_turn_with_the_noise(committed):
+    cells = committed.measurements["pmsvm_table2"]
+    for low, verdicts in ((0.5, ["agrees", "agrees"]), (1.3, ["refuted", "agrees"]), (9.0, ["refuted", "refuted"])):
+        measured = [item._replace(values=(low,)) if "lower bound" in item.cell else item for item in cells]
+        claims = judge_committed("pmsvm", measured={"pmsvm_table2": measured}).claims
+        assert [claim.verdict for claim in claims if claim.id.startswith("privacy")] == verdicts
+
+
+def test_statements_on_printed_numbers_turn_with_them(committed):
+    texts = {row.printed.id: row.printed.text for row in committed.judgements}
+
+    def verdicts(**changed):
+        rows = {row.printed.id: row for row in committed.judgements}
+        noise = {cell: dataclasses.replace(item, quantiles=(changed.get("share", 1e-6),) * len(LEVELS))
+                 for cell, item in committed.distributions.items() if cell.endswith("share of noise")}  # fmt: skip
+        changed.pop("share", None)
+        found = claims({**texts, **changed}, rows, {**committed.distributions, **noise})
+        return {claim.id: claim.verdict for claim in found}
+
+    plain = verdicts()
+    assert [plain[name] for name in ("bold", "averages", "noise-negligible")] == ["refuted", "agrees", "agrees"]
+    wrong = {"Vehicle/PrivateSVM/epsilon=8/accuracy": "0.9", "average/OPERA//fit_seconds": "99", "share": 0.5}
+    turned = verdicts(**wrong)
+    assert [turned[name] for name in ("bold", "averages", "noise-negligible")] == ["agrees", "refuted", "refuted"]
