@@ -68,7 +68,7 @@ def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]
     result, twice = {}, "pmsvm_table2/true epsilon/{}/PMSVM-WP/epsilon=1{}/{}"
     for dataset, metric in itertools.product(DATASETS, ("true epsilon", "lower bound on epsilon")):
         stated = distributions.get(twice.format(dataset, "", metric))
-        if stated is not None:
+        if stated is not None and stated.median > 0.0:
             # The stored code has twice the noise of the text.
             multiplier = 2.0 * gaussian_noise_multiplier(stated.median, SHARED["delta"])
             name = twice.format(dataset, ";noise of the stored code", metric)

@@ -252,11 +252,8 @@ def table2_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-# Table 2 again, with proofs
-
-
 def sound_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset and method."""
+    """One job per dataset and method, for Table 2 at proved epsilons."""
     jobs = {}
     for dataset in settings["datasets"]:
         for method, recipe in settings["methods"].items():
@@ -362,11 +359,8 @@ def convergence_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     }
 
 
-# Figures 2, 4 and 5
-
-
 def gap_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Accuracies without noise; those with noise are Table 2's."""
+    """Accuracies without noise, for Figures 2, 4 and 5; those with noise are Table 2's."""
     jobs = {}
     for dataset in settings["datasets"]:
         C = settings["C"][dataset]
@@ -385,11 +379,8 @@ def gap_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-# Table 4
-
-
 def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset; candidates take turns inside it."""
+    """One job per dataset, for Table 4; candidates take turns inside it."""
     keys = ("test_size", "split", "batch", "epochs", "least_steps", "repeats", "seed")
     return {
         dataset: {

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reproduce.engine.distributions import Distribution
 from reproduce.engine.judging import STRONG_RATIO, Judgement, Printed, log_density
@@ -26,6 +25,10 @@ READINGS = {
     "batch": ("clip=1", "clip=10"),
 }
 _COLUMNS = ("Linear", "PMSVM-GP", "PMSVM-AGP")
+_LOSS_CELLS = tuple(
+    f"*/<PMSVM-GP,PMSVM-AGP>/epsilon=<1,2,4,8>{loss}/accuracy"
+    for loss in ("", *(f";{loss}" for loss in READINGS[""][1:]))
+)
 _MIXED = "some sets fit a margin loss better and others softmax, and the script that the notebooks call is not released"
 
 
@@ -80,27 +83,30 @@ def choose_readings(
     return judged, others, changed
 
 
-def _numbers(judgements: Mapping[str, Judgement], source: str) -> list[Printed]:
-    return [judgement.printed for judgement in judgements.values() if judgement.printed.source == source]
+def _fit_groups(
+    judgements: Mapping[str, Judgement], source: str, name: Callable[[Printed], str], pool: Pool
+) -> dict[str, dict[str, float]]:
+    """Fit the readings of a table's numbers in groups."""
+    groups: dict[str, list[Printed]] = {}
+    for judgement in judgements.values():
+        if judgement.printed.source == source:
+            groups.setdefault(name(judgement.printed), []).append(judgement.printed)
+    return {group: fits for group, members in groups.items() if (fits := fit_readings(members, pool))}
 
 
 def judge_loss(judgements: Mapping[str, Judgement], distributions: Pool) -> Claim:
     """Judge by each set whether margin losses or softmax give the gradient columns of Table 2."""
-    by_set: dict[str, list[Printed]] = {}
-    for number in _numbers(judgements, "Table 2"):
-        by_set.setdefault(number.dataset, []).append(number)
-    ratios = {}
-    for dataset, members in by_set.items():
-        if fits := fit_readings(members, distributions):
-            softmax, *margins = fits.values()
-            ratios[dataset] = max(margins) - softmax
+    fits = _fit_groups(judgements, "Table 2", lambda number: number.dataset, distributions)
+    ratios = {dataset: max(margins) - softmax for dataset, (softmax, *margins) in
+              ((dataset, fit.values()) for dataset, fit in fits.items())}  # fmt: skip
     holds, fails = (sum(sign * ratio > STRONG_RATIO for ratio in ratios.values()) for sign in (1.0, -1.0))
     listed = ", ".join(f"{dataset} {ratio:+.0f}" for dataset, ratio in ratios.items())
-    return statement(
+    claim = statement(
         "loss", "Section 3; equations 12 to 15", "PMSVM-GP trains the smoothed margin loss",
         bool(holds) if ratios else None, f"log likelihood of Table 2 by the better margin loss, less softmax: {listed}",
         "" if bool(holds) != bool(fails) else _MIXED,
     )  # fmt: skip
+    return dataclasses.replace(claim, cells=_LOSS_CELLS)
 
 
 def judge_margin(distributions: Pool) -> Claim:
@@ -119,30 +125,24 @@ def judge_margin(distributions: Pool) -> Claim:
             verdicts.add("agrees" if least else "cannot discriminate" if most else "refuted")
             found.append(f"{loss.removeprefix('loss=')}: {holds} of {len(gains)}, equal in {ties}")
     verdict = verdicts.pop() if len(verdicts) == 1 else "cannot discriminate"
-    return statement(
+    claim = statement(
         "margin-over-linear", "Section 5.2", "margin-maximizing gradients, the better column, surpass the linear layer",
         verdict == "agrees" if found else None, f"higher medians by {'; by '.join(found)}",
         "it depends on the loss that was trained, which is open" if verdict == "cannot discriminate" else "",
     )  # fmt: skip
+    return dataclasses.replace(claim, cells=(*_LOSS_CELLS, "*/Linear/epsilon=<1,2,4,8>/accuracy"))
 
 
 def judge_clipping(judgements: Mapping[str, Judgement], distributions: Pool) -> Claim:
     """Judge whether the columns of Table 11 have the clipping norm 1 that the paper states."""
-    by_batch: dict[str, list[Printed]] = {}
-    for number in _numbers(judgements, "Table 11"):
-        by_batch.setdefault(number.setting.rpartition("=")[2], []).append(number)
-    ratios = {
-        batch: fits["clip=10"] - fits["clip=1"]
-        for batch, members in by_batch.items()
-        if (fits := fit_readings(members, distributions))
-    }
-    wrong = [batch for batch, ratio in ratios.items() if ratio > STRONG_RATIO]
-    least = min((ratios[batch] for batch in wrong), default=math.nan)
-    found = (
-        f"the columns of batches {', '.join(wrong)} fit the clipping norm 10 (log likelihood ratio {least:.0f} or more)"
-    )
-    return statement(
+    fits = _fit_groups(judgements, "Table 11", lambda number: number.setting.rpartition("=")[2], distributions)
+    ratios = {batch: fit["clip=10"] - fit["clip=1"] for batch, fit in fits.items()}
+    wrong = {batch: ratio for batch, ratio in ratios.items() if ratio > STRONG_RATIO}
+    found = f"the columns of batches {', '.join(wrong)} fit the clipping norm 10"
+    ratio = f" (log likelihood ratio {min(wrong.values(), default=0.0):.0f} or more)"
+    claim = statement(
         "clip-of-batches", "Section 5.1; Table 11", "all columns of Table 11 have the clipping norm 1",
-        not wrong if ratios else None, found if wrong else "no column fits the clipping norm 10 better",
+        not wrong if ratios else None, found + ratio if wrong else "no column fits the clipping norm 10 better",
         brief=f"Table 11: {found}" if wrong else "",
     )  # fmt: skip
+    return dataclasses.replace(claim, cells=("*/PMSVM-AGP/epsilon=~;batch=*/accuracy",))

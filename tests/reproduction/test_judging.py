@@ -379,6 +379,7 @@ def _plant(pool, cells, values, by_group=True):
             for item, value in zip(items, values(len(items)), strict=True)}  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
 @pytest.mark.parametrize("name", ["pmsvm", "ppsvm"])
 def test_planted_opposites_turn_every_statement(judged, name, tmp_path):
     plants = [
