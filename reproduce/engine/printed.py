@@ -220,7 +220,7 @@ def judge_paper(
         claims=[
             *read_claims(root / "claims.csv", distributions),
             *(
-                dataclasses.replace(claim, cells=paper.cells.get(claim.id, ()))
+                dataclasses.replace(claim, cells=paper.cells.get(claim.id, claim.cells))
                 for claim in paper.claims(texts, by_id, distributions)
             ),
         ],
