@@ -213,7 +213,7 @@ def _record(options: argparse.Namespace, committed: PrintedPaper, name: str, sec
     for printed in (row.printed for row in committed.judgements if row.printed.id == name):
         draws = draws_of([options.paper])
         expected = expected_seconds(recorded_seconds(sources, draws), draws, committed.paper, printed)
-        name, seconds = FIRST_RUN, time.process_time() - (seconds if expected is None else expected)
+        name, seconds = FIRST_RUN, time.process_time() - min(seconds, expected or seconds)
     sources.measure(RERUNS, options.paper, closure_digest("reproduce.cell"), name, float(f"{seconds:.2g}"))
 
 
