@@ -29,7 +29,11 @@ NOT_RUN = {
         "needs an account with AWS and a registry of images",
     ],
     "docs/install.md": ["needs an index of packages, which tests do not have"],
-    "docs/production.md": ["makes a key for good; tests/release/predicting/test_released.py signs and verifies"],
+    "docs/production.md": [
+        "builds an environment and serves until you stop it; "
+        "tests/release/predicting/test_served_by_mlflow.py asks the server",
+        "makes a key for good; tests/release/predicting/test_released.py signs and verifies",
+    ],
     "docs/reproductions.md": [
         "hours of computing, and needs data sets; tests/reproduction runs each experiment on a few rows"
     ],
