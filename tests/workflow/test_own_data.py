@@ -188,7 +188,7 @@ def test_one_release(finished, tmp_path):
     assert "private/model: released, epsilon 1 per row" in output
     assert "25 % of the rows, drawn at random" in output
     client = MlflowClient(f"sqlite:///{finished.folder}/mlflow.db")
-    version = client.get_model_version_by_alias("tiny-patients", "production")
+    version = client.get_model_version_by_alias("benchmark-patients", "production")
     assert version.tags["use"] == "released"
-    assert (finished.folder / "mlartifacts/tiny/releases" / version.run_id / "artifacts/model/card.md").is_file()
+    assert (finished.folder / "mlartifacts/benchmark/releases" / version.run_id / "artifacts/model/card.md").is_file()
     assert privsvm.load(finished.folder / "private/model").predict({"x": ["1"], "y": ["2"]})[0] in ("a", "b")
