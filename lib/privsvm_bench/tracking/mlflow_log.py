@@ -132,7 +132,9 @@ def _parent(
     """
     key = sha256_of_json(sweep)
     if key not in parents:
-        run = client.create_run(experiment_id, tags={_KEY_TAG: key, **AUTHOR}, run_name=f"sweep {key[:8]}")
+        run = client.create_run(
+            experiment_id, tags={_KEY_TAG: key, **AUTHOR}, run_name=f"sweep over {sweep['epsilons']}"
+        )
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in sweep.items()])
         client.set_terminated(run.info.run_id, "FINISHED")
         parents[key] = run.info.run_id
