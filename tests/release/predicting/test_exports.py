@@ -291,7 +291,6 @@ SAME = {
     "stream": by_model(lambda folder: StreamOnly(through_parquet(texts(folder)))),
     "json": by_model(lambda folder: json.loads(texts(folder).to_json(orient="records"))),
     "mlflow, json": by_mlflow("json"),
-    "mlflow, csv": by_mlflow("csv"),
     "onnx": by_onnx(object),
     "sqlite": by_sqlite("TEXT"),
     "duckdb": by_duckdb(", all_varchar=true"),
@@ -325,6 +324,12 @@ def test_texts_are_answered_alike(folder, way):
 def test_numbers_in_place_of_codes_name_the_column(folder, way):
     with pytest.raises(Exception, match=ERROR):
         REFUSED[way](folder)
+
+
+def test_mlflows_command_reads_a_csv_without_the_signature(folder):
+    """Its server reads texts, see test_served_by_mlflow.py; the command guesses types, and names the column."""
+    with pytest.raises(Exception, match=r"column site\. Can not safely convert int64"):
+        by_mlflow("csv")(folder)
 
 
 def test_a_graph_takes_no_numbers_for_codes(folder):
