@@ -18,7 +18,7 @@ from tests.release.made_up import counts_of, write_content
 from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
 
 from privsvm.base.budget import Budget
-from privsvm.base.model_file import scale_of
+from privsvm.base.model_file import Description, read_model, scale_of, write_model
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.accountants import account
@@ -335,7 +335,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_spent(hospital, t
 
 @pytest.mark.parametrize("columns", GROUPED)
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_groups_share_the_epsilon_of_all_counts(columns, relation):
+def test_groups_share_the_epsilon_of_all_counts(columns, relation, tmp_path):
     """By more noise; and a record whose counts have less is refused."""
     rng = np.random.default_rng(0)
     X, y = np.sign(rng.uniform(-1, 1, size=(60, 2))), rng.integers(0, 3, size=60)
@@ -351,6 +351,15 @@ def test_groups_share_the_epsilon_of_all_counts(columns, relation):
     }
     read = HeldBackCounts.from_json(counts.to_json(), 3)
     assert read.to_json() == counts.to_json()
+    for held_back in (counts.to_json(), counts.to_json() | {"scale": scale_of(guarantee)}):
+        described = Description(classes=["0", "1", "2"], n_features=2, recipe={}, held_back=held_back)
+        write_model(tmp_path, trained.estimator._path, described, guarantee)
+        record = read_model(tmp_path)[1]
+        if held_back["scale"] == counts.scale:
+            assert record.judged[0] == guarantee
+        else:
+            with pytest.raises(PrivSVMError, match="does not cover its counts"):
+                record.judged  # noqa: B018
 
 
 def test_groups_count_each_row_once():
