@@ -292,7 +292,9 @@ def _risk(options: argparse.Namespace) -> int:
     if computed.epsilon is None:
         raise PrivSVMError(f"{options.model}: nothing is proved about this model, so no risk can be stated")
     print(f"{cost_words(computed)}, recomputed")
-    print(f"If someone knows everything else and guesses whether a {unit} was used, the guess")
+    here = ", and the earlier models," if record.releases[1:] else ""
+    used = "used in this release" if here else "used"
+    print(f"If someone knows everything else{here} and guesses whether a {unit} was {used}, the guess")
     for prior in options.prior:
         right = per_cent(record.risk(prior=prior).guess)
         alone = f"{100 * max(prior, 1 - prior):.6g}"

@@ -98,12 +98,10 @@ def _is_total(card: Mapping[str, Any]) -> bool:
 def _check_ledger(card: Mapping[str, Any], record: ModelFile, ledger: Ledger) -> None:
     """Raise PrivSVMError unless a ledger holds the release of a card, and gives its total."""
     place = card["ledger"]
-    account = {entry.model: entry for entry in ledger.entries() if entry.account == place["account"]}
-    entry = account.get(record.digest)
-    if entry is None or entry.head != place["head"] or not {one.model for one in record.releases} <= {*account}:
-        words = "does not contain this release, or one that it is built on: it was truncated, or is another ledger"
-        raise PrivSVMError(f"{ledger.path}: {words}")
-    total = total_on_card(ledger.total_up_to(entry), card["risk"])
+    entries = [entry for entry in ledger.entries() if (entry.head, entry.model) == (place["head"], record.digest)]
+    if not entries:
+        raise PrivSVMError(f"{ledger.path}: does not contain this release: it was truncated, or is another ledger")
+    total = total_on_card(ledger.total_up_to(entries[0]), card["risk"])
     if canonical_json(total) != canonical_json(place["total"]):
         raise PrivSVMError(f"{ledger.path}: gives another total than the card; do not rely on it")
 
