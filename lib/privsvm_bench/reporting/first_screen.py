@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,7 @@ from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.text import percent_score, short_number
 
-# As much as without privacy, within this many points.
-_EQUAL = 0.05
+_EQUAL = 0.05  # As much as without privacy, within this many points.
 
 
 def answers(results: Sequence[Result], lead: str, grid: Sequence[float]) -> list[dict[str, Any]]:
@@ -31,8 +31,7 @@ def answers(results: Sequence[Result], lead: str, grid: Sequence[float]) -> list
         ranked = rank_methods(results, epsilon)
         (best,) = best_proved(members, epsilon, ranked[0]["method"] if ranked else None)
         text = _sentence(best) if len(members) == len(results) or not ranked else _summary(results, ranked, epsilon)
-        rows = _rows(members, epsilon)
-        epsilon_answers.append({"epsilon": epsilon, "text": text, "best": best, "rows": rows})
+        epsilon_answers.append({"epsilon": epsilon, "text": text, "best": best, "rows": _rows(members, epsilon)})
     return epsilon_answers
 
 
@@ -82,16 +81,16 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
         mean = result.value("accuracy", "mean", index := nearest_epsilon(result.epsilons, epsilon))
         if result.theorem_holds and mean is not None and math.isclose(result.epsilons[index], epsilon):
             known[result.dataset][result.method] = mean
-    names, n_datasets = {name for ours in known.values() for name in ours}, len(known)
-    methods = [name for name in sorted(names) if 2 * sum(name in ours for ours in known.values()) >= n_datasets]
+    counts = Counter(name for ours in known.values() for name in ours)
+    methods = sorted(name for name, count in counts.items() if 2 * count >= len(known))
     known = {dataset: {name: ours[name] for name in methods if name in ours} for dataset, ours in known.items()}
     means = np.array([[ours.get(name, -1.0) for name in methods] for ours in known.values()])
-    ahead, equal = ((means[:, None] > means[:, :, None]).sum(2), (means[:, None] == means[:, :, None]).sum(2))
-    ranks = (ahead + (equal + 1) / 2).mean(axis=0)
-    gaps = {
-        name: {dataset: 100 * (max(ours.values()) - ours[name]) for dataset, ours in known.items() if name in ours}
-        for name in methods
-    }
+    ahead, equal = means[:, None] > means[:, :, None], means[:, None] == means[:, :, None]
+    ranks = (ahead.sum(2) + (equal.sum(2) + 1) / 2).mean(axis=0)
+    gaps: dict[str, dict[str, float]] = {name: {} for name in methods}
+    for dataset, ours in known.items():
+        for name, mean in ours.items():
+            gaps[name][dataset] = 100 * (max(ours.values()) - mean)
     statuses = {result.method: result.status for result in results}
     return [
         {
@@ -102,7 +101,7 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
             "behind": sum(gaps[method].values()) / len(gaps[method]),
             "most": max(gaps[method].values()),
             "worst": max(gaps[method], key=gaps[method].__getitem__),
-            "datasets": f"{len(gaps[method])} of {n_datasets}",
+            "datasets": f"{counts[method]} of {len(known)}",
         }
         for rank, method in sorted(zip(ranks, methods, strict=True))
     ]

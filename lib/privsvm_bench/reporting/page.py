@@ -227,8 +227,8 @@ class ReportRecords:
         """Keep the records of one data set; audits are of releases, so only the overview shows them."""
         kept = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "audits"}
         lines = [line for line in kept.pop("left_out") if line.startswith(f"{name}:")]
-        of_name = {key: [item for item in items if item.dataset == name] for key, items in kept.items()}
-        return ReportRecords(left_out=lines, **of_name)
+        of_name = {key: [one for one in items if one.dataset == name] for key, items in kept.items()}
+        return ReportRecords(**of_name, left_out=lines)
 
 
 def page_context(
