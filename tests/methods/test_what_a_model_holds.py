@@ -46,7 +46,12 @@ RELEASED = {
     "coef", "intercept", "pair_coef", "centre", "spread", "mean", "feature_mean",
     "low_", "high_", "value_", "low", "high", "value",
 }  # fmt: skip
-RECIPE = {"recipe_", "_why", "constant", "n_hats", "hat_weight", "count", "frequencies"}
+# Of the noise in the weights, which follows from public numbers and released ones.
+OF_NOISE = {"noise", "kept"}
+RECIPE = {
+    "recipe_", "_why", "constant", "n_hats", "hat_weight", "count", "frequencies",
+    "_history[0]['rows']", "_history[0]['weight']",
+}  # fmt: skip
 N_ROWS, N_FEATURES = 83, 4
 # The noisy count of the model that a search keeps.
 RELEASED |= {"best_score_"}
@@ -95,7 +100,7 @@ def public_part(model):
     return {
         path: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
         for path, value in leaves(model)
-        if path.rsplit(".", 1)[-1] not in RELEASED
+        if path.rsplit(".", 1)[-1] not in RELEASED | OF_NOISE
     }
 
 

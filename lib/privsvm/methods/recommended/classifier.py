@@ -10,13 +10,11 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
-from privsvm.base.feature_steps import Step
 from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, parameter
 from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.base.validation import check_bounds
@@ -30,6 +28,7 @@ from privsvm.families.moments.scaled_descent import (
     noisy_count,
     train,
 )
+from privsvm.families.moments.scaled_paths import make_path, read_earlier
 from privsvm.families.moments.second_moments import unit_cell_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
 from privsvm.methods.recommended.rule import FEATURES, TABLE, Table, choose_recipe
@@ -199,41 +198,6 @@ class PrivateLinearClassifier(PrivateClassifier):
             raise ValueError(f"public_rows={self.public_rows!r}: must be finite, with {n_features} numbers each")
         return rows
 
-    def _read_earlier(self, bounds: Mapping[str, np.ndarray], randomness: str) -> tuple[EarlierModel, list[Any]]:
-        """Read the model of earlier releases, and list them.
-
-        Whoever made it, it changes no sensitivity: rows stay unit rows. Raises PrivSVMError for files that are damaged
-        or state more than their event, and ValueError for a model that does not fit.
-        """
-        # Imported late: training does not wait for pydantic.
-        from privsvm.base.model_file import plain_labels, read_model
-
-        path, record = read_model(str(self.after))
-        guarantee, labels, codes = record.judged[0], plain_labels(self.classes_.tolist()), [*range(self.classes_.size)]
-        arrays: Any = {step.name: step.arrays for step in getattr(path, "steps", ())}
-        columns, kind = arrays.get("columns", {}), "columns unit direction fourier unit linear"
-        fits = {
-            "it is no model of PrivateLinearClassifier": path.kind.replace("noisy_", "") == kind
-            and record.history is not None,
-            f"its guarantee is {guarantee.status}, not proved": guarantee.status in ("proved", randomness),
-            # A release trains on the codes of its schema's classes.
-            f"its classes are {record.classes}": labels == record.classes or (record.table and labels == codes),
-            f"its relation is {guarantee.neighbours}": guarantee.neighbours == self.neighbours,
-            "it has other columns": all(np.array_equal(columns.get(name), bounds[name]) for name in bounds),
-            "it gives centre and features": self.public_rows is None and self.features == "auto",
-        }
-        for problem, holds in fits.items():
-            if not holds:
-                raise ValueError(f"after={self.after!r}: {problem}; give a model of such releases alone, or none")
-        weights, fourier = path.arrays(), arrays["fourier"]
-        earlier = EarlierModel(
-            coef=weights["coef"][0, 0], intercept=weights["intercept"][0, 0], mean=arrays["direction"]["centre"][0, 0],
-            columns=Columns(*(columns[name][0, 0].item() for name in Columns._fields)),
-            frequencies=fourier["frequencies"][:, : fourier["count"].item()],
-            weight=sum(one.weight for one in record.releases),
-        )  # fmt: skip
-        return earlier, record.releases
-
     def _release(self, release: Release) -> LinearPath:
         X, n_threads = release.rows, count_threads(self.n_jobs)
         lower, upper, indicators = self._limits(X.shape[1])
@@ -242,7 +206,14 @@ class PrivateLinearClassifier(PrivateClassifier):
         self._earlier: EarlierModel | None = None
         releases: list[Any] = []
         if self.after is not None:
-            self._earlier, releases = self._read_earlier(bounds, release.randomness)
+            if self.public_rows is not None or self.features != "auto":
+                raise ValueError(
+                    f"after={self.after!r}: it gives centre and features; give no public_rows, no features"
+                )
+            self._earlier, releases = read_earlier(
+                self.after, classes=self.classes_, neighbours=self.neighbours, bounds=bounds,
+                randomness=release.randomness,
+            )  # fmt: skip
         public_rows, class_weights = self._check_public_rows(X.shape[1]), self._public_weights()
         started = time.perf_counter()
         richest = Columns(constant=1.0, n_hats=self._table.n_hats)
@@ -292,7 +263,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         self._why = reasons[0]
         own = {"rows": float(recipes[0].n_rows), "weight": sizes[0]}
         self._history = [*(releases if recipes[0].earlier else []), own]
-        path = _path(models, recipes, bounds, len(budgets))
+        path = make_path(models, recipes, bounds, len(budgets))
         seconds = time.perf_counter() - started
         if len(models) > 1 or recipes[0].earlier is not None:
             return release.path(LinearPath, release_seconds=seconds, **path)
@@ -352,33 +323,3 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.intercept_ = path.intercept[0, 0]
         self.mean_ = path.step("direction")["centre"][0, 0]
         self.recipe_ = self._why
-
-
-def _path(
-    models: Sequence[ScaledModel], recipes: Sequence[Recipe], bounds: dict[str, np.ndarray], n_epsilons: int
-) -> dict[str, Any]:
-    """Make the weights and steps of a path from E R models, padded to the widest, and the bounds of columns."""
-
-    def stack(arrays: Iterable[np.ndarray]) -> np.ndarray:
-        arrays = list(arrays)
-        width = max(array.shape[-1] for array in arrays)
-        rows = [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in arrays]
-        return np.reshape(rows, (n_epsilons, -1, *rows[0].shape))
-
-    columns = {
-        name: np.reshape([getattr(recipe.columns, name) for recipe in recipes], (n_epsilons, -1))
-        for name in Columns._fields
-    }
-    count = np.reshape([recipe.n_frequencies for recipe in recipes], (n_epsilons, -1))
-    # Fewer are the first ones of more: rows with random features are all as wide.
-    most, widest = int(count.argmax()), max(model.mean.size for model in models)
-    frequencies = recipes[most].frequencies(models[most].mean.size if count.any() else widest)
-    steps = (
-        Step("columns", **bounds, **columns),
-        Step("unit"),
-        Step("direction", centre=stack(model.mean for model in models)),
-        Step("fourier", frequencies=frequencies, count=count, beside=np.ones(1)),
-        Step("unit"),
-    )
-    coef, intercept = stack(model.coef for model in models), stack(model.intercept for model in models)
-    return {"coef": coef, "intercept": intercept, "steps": steps}
