@@ -104,7 +104,7 @@ def test_csv_and_json_are_answered_as_predict_does(folder, ask):
 
 
 @pytest.mark.parametrize(
-    ("method", "more"), [("predict_proba", {}), ("predict_set", {}), ("predict_set", {"coverage": 0.5})]
+    ("method", "more"), [("predict_proba", {}), ("predict_set", {}), ("predict_set", {"coverage": 0.999})]
 )
 def test_params_ask_for_probabilities_and_sets(folder, ask, method, more):
     status, answer = ask(split(texts(folder), method=method, **more))
