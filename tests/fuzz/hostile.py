@@ -116,13 +116,17 @@ def check_graph(data, model, rows, labels):
 def check_flavour(folder):
     """Read the parts of a folder that MLflow and pip read."""
     own = importlib.metadata.version("privsvm")
-    assert (folder / "requirements.txt").read_text() == f"privsvm=={own}\n"
-    required = Requirement((folder / "requirements.txt").read_text().strip())
-    assert (required.name, str(required.specifier)) == ("privsvm", f"=={own}")
-    assert (required.url, required.marker) == (None, None)
+    wheel, *required = (folder / "requirements.txt").read_text().splitlines()
+    assert [path.name for path in (folder / "wheels").iterdir()] == [f"privsvm-{own}-py3-none-any.whl"]
+    assert wheel == f"wheels/privsvm-{own}-py3-none-any.whl"
+    assert [Requirement(line).name for line in required] == ["mlflow-skinny", "pandas"]
     written = yaml.safe_load((folder / "python_env.yaml").read_text())
     assert written["dependencies"] == ["-r requirements.txt"]
-    assert [*yaml.safe_load((folder / "MLmodel").read_text())["flavors"]] == ["python_function"]
+    described = yaml.safe_load((folder / "MLmodel").read_text())
+    assert [*described["flavors"]] == ["python_function"]
+    names = [*load(folder / "data").schema_.features]
+    assert [column["name"] for column in json.loads(described["signature"]["inputs"])] == names
+    assert json.loads((folder / "input_example.json").read_text())["columns"] == names
     page = (folder / "data" / "card.html").read_text(encoding="utf-8")
     assert shape_of_page(page) == shape_of_page(innocent()[0])
 

@@ -7,7 +7,9 @@ with their types: its other types would cast them, or refuse a whole request for
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import io
 import os
 import shutil
 import sys
@@ -67,7 +69,8 @@ def write_mlflow_folder(folder: Path, out: Path, model: ReleasedModel) -> None:
         # Any other file is not released.
         for name in filter(lambda name: (folder / name).is_file(), (ARRAYS, RECORD, CARD, PAGE)):
             shutil.copyfile(folder / name, part / "data" / name)
-        wheel = _write_wheel(part / "wheels")
+        wheel, packed = _wheel()
+        (part / "wheels" / wheel).write_bytes(packed)
         texts = _input_files(model, python) | {
             "python_env.yaml": _PYTHON_ENV.format(python=python),
             "conda.yaml": _CONDA.format(python=python),
@@ -104,8 +107,9 @@ def _example(column: Column) -> Any:
     return True if column.kind == "boolean" else column.fill_number
 
 
-def _write_wheel(folder: Path) -> str:
-    """Pack the running package as a wheel, since no index has it; return the name of the file."""
+@functools.cache
+def _wheel() -> tuple[str, bytes]:
+    """Pack the running package as a wheel, since no index has it; return the name of the file and its bytes."""
     installed, source = distribution("privsvm"), Path(__file__).parents[2]
     stem = f"privsvm-{installed.version}"
     files = {f"{stem}.dist-info/{name}": text.encode() for name in _METADATA if (text := installed.read_text(name))}
@@ -117,8 +121,9 @@ def _write_wheel(folder: Path) -> str:
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         lines.append(f"{name},sha256={digest},{len(data)}")
-    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name, data in (files | {record: "\n".join([*lines, ""]).encode()}).items():
-            # Without the time of the day, so that one version is one file.
-            wheel.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
-    return f"{stem}-py3-none-any.whl"
+    with io.BytesIO() as packed:
+        with zipfile.ZipFile(packed, "w") as wheel:
+            for name, data in (files | {record: "\n".join([*lines, ""]).encode()}).items():
+                # Without the time of the day, so that one version is one file.
+                wheel.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        return f"{stem}-py3-none-any.whl", packed.getvalue()
