@@ -56,6 +56,8 @@ def sources(cell: str) -> list[str]:
     """Return the cells that a printed number is computed from, by all readings of its column."""
     if cell.endswith(";lr_decay/accuracy difference"):
         return [cell.replace(";lr_decay/accuracy difference", f";lr_decay={how}/accuracy") for how in ("no", "linear")]
+    if ";noise of the stored code/" in cell:
+        return [cell.replace(";noise of the stored code", "")]
     name, _, rest = cell.partition("/")
     if name == "gap":
         dataset, method, setting = rest.split("/")

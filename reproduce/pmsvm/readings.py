@@ -35,6 +35,8 @@ _MIXED = "some sets fit a margin loss better and others softmax, and the script 
 def reading_cells(cell: str) -> dict[str, str]:
     """Return the cells of a printed number by its readings, the stated one first; empty where there is but one."""
     head, _, metric = cell.rpartition("/")
+    if head.count("/") != 2:
+        return {}
     _, method, setting = head.split("/")
     stated, *others = READINGS.get(setting.partition(";")[2].partition("=")[0], ("",))
     if not others or method not in _COLUMNS[1:]:

@@ -178,7 +178,9 @@ def test_a_model_that_does_not_fit_is_refused_in_one_line(tmp_path):
     promised = load(after).record.protection.model_dump() | {"epsilon": 0.1}
     more = _forge(tmp_path / "0", tmp_path / "more", protection=promised)
     without = _forge(tmp_path / "0", tmp_path / "without", history=[{"weight": -1.0, "rows": 1.0}])
-    for folder in (str(tmp_path / "cut"), more, without, str(tmp_path / "nowhere")):
+    with pytest.raises(ValueError, match="no such folder"):
+        PrivateLinearClassifier(**COMMON, after=str(tmp_path / "nowhere")).fit(X, Y)
+    for folder in (str(tmp_path / "cut"), more, without):
         with pytest.raises(PrivSVMError):
             PrivateLinearClassifier(**COMMON, after=folder).fit(X, Y)
     # Comparisons may build on comparisons.

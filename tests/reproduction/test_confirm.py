@@ -140,6 +140,6 @@ def test_the_draws_of_an_entry_run_one_module():
 def test_tables_hold_measurements_only():
     tables = [*REPORTS.rglob("*.csv"), *(REPORTS.parent / "utility").glob("*.csv"), REPORTS.parent / "audits.csv"]
     assert len(tables) > 40
-    for path in tables:
+    for path in (path for path in tables if not path.name.endswith(".log.csv")):
         with open(path, encoding="utf-8", newline="") as handle:
             assert OF_SOURCES.isdisjoint(next(csv.reader(handle))), path

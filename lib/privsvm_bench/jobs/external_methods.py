@@ -10,6 +10,7 @@ import functools
 import inspect
 import itertools
 import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,7 +77,7 @@ class ForeignMethod:
         started = time.perf_counter()
         fits: list[np.ndarray] = []
         for epsilon, repeat in itertools.product(grid, range(draws)):
-            print(f"fit {len(fits) + 1} of {len(grid) * draws} of this split", flush=True)
+            print(f"fit {len(fits) + 1} of {len(grid) * draws} of this split", file=sys.stderr, flush=True)
             fits.append(self._scores(X, y, epsilon, streams(epsilon, repeat)))
         scores = np.stack(fits).reshape(len(grid), draws, *fits[0].shape)
         seconds = time.perf_counter() - started

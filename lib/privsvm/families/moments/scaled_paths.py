@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ def read_earlier(
     # Imported late: training does not wait for pydantic.
     from privsvm.base.model_file import plain_labels, read_model
 
+    if not Path(folder).is_dir():
+        raise ValueError(f"after={folder!r}: no such folder; give the folder of a saved model")
     path, record = read_model(folder)
     guarantee, labels, codes = record.judged[0], plain_labels(classes.tolist()), [*range(classes.size)]
     arrays: Any = {step.name: step.arrays for step in getattr(path, "steps", ())}
