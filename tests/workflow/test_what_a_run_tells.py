@@ -116,8 +116,9 @@ def test_neighbours_differ_only_in_what_the_report_names(change, relation, tmp_p
         assert words ^ others <= {"e"}, name
     for mine, others in zip(first[3], second[3], strict=True):
         assert {name for name in mine if mine[name] != others[name]} <= {
-            "dataset_digest", "files", "key", "metrics", "tags", "timings",
+            "dataset_digest", "files", "key", "metrics", "sweep", "tags", "timings",
         }  # fmt: skip
+        assert {name for name in mine["sweep"] if mine["sweep"][name] != others["sweep"][name]} == {"dataset_digest"}
         assert {name for name in mine["tags"] if mine["tags"][name] != others["tags"][name]} == {"dataset_digest"}
         guarantees, other_guarantees = (leaves(json.loads(one["files"]["guarantees.json"])) for one in (mine, others))
         assert guarantees.keys() == other_guarantees.keys()
