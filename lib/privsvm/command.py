@@ -167,7 +167,10 @@ def _warn_expired(folder: Path) -> None:
     from privsvm.base.model_file import CARD
     from privsvm.release.documents.card import read_card
 
-    day = read_card(folder / CARD)["about"].get("expires", "") if (folder / CARD).is_file() else ""
+    day = ""
+    # A damaged card is for `verify` to refuse: the answers are written by now.
+    with contextlib.suppress(PrivSVMError):
+        day = read_card(folder / CARD)["about"].get("expires", "") if (folder / CARD).is_file() else ""
     if day and day < datetime.datetime.now(datetime.UTC).date().isoformat():
         print(printable(f"warning: {folder}: not to be used after {day}, says its card; release anew"), file=sys.stderr)
 
