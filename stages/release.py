@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from privsvm.command import main as privsvm
@@ -28,20 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     flags = [f"--{name.replace('_', '-')}" for name in _FLAGS if str(options.settings.get(name)).lower() == "true"]
     code = privsvm([*command, *flags])
     if code == 0 and tracking.epsilon is not None:
-        register(Path(settings["out"]), settings["dataset"], tracking)
+        from privsvm_bench.tracking.registry import register_model  # slow to import
+
+        name = f"{tracking.experiment}-{settings['dataset']}"
+        register_model(Path(settings["out"]), name, tracking.address, f"{tracking.experiment}/releases")
     return code
-
-
-def register(folder: Path, dataset: str, job: TrackJob) -> None:
-    """Register a released model, under the alias ``production``."""
-    from privsvm_bench.jobs.registration import export_for_registry
-    from privsvm_bench.tracking.registry import register_model
-
-    with tempfile.TemporaryDirectory() as temporary:
-        tags = export_for_registry(folder, Path(temporary, "mlflow"))
-        register_model(
-            Path(temporary, "mlflow"), tags, f"{job.experiment}-{dataset}", job.address, f"{job.experiment}/releases"
-        )
 
 
 if __name__ == "__main__":

@@ -15,16 +15,14 @@ from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 def register(models: Path, job: TrackJob, record_key: str) -> None:
     """Register one of the models of a job, with the run of its curve."""
-    from privsvm_bench.jobs.registration import export_for_registry, write_first_model
+    from privsvm_bench.jobs.registration import write_first_model
     from privsvm_bench.tracking.registry import register_model
 
     dataset, method = models.stem, models.parent.name
-    with tempfile.TemporaryDirectory() as temporary:
-        folder, files = Path(temporary, "model"), Path(temporary, "mlflow")
-        folder.mkdir()
-        write_first_model(models, job.epsilon or 1.0, folder)
-        tags, name = export_for_registry(folder, files), f"{job.experiment}-{dataset}-{method}"
-        register_model(files, tags, name, job.address, f"{job.experiment}/{dataset}", record_key)
+    with tempfile.TemporaryDirectory() as folder:
+        write_first_model(models, job.epsilon or 1.0, Path(folder))
+        name = f"{job.experiment}-{dataset}-{method}"
+        register_model(Path(folder), name, job.address, f"{job.experiment}/{dataset}", record_key)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -33,9 +33,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER, LINK = ROOT / ".cache/venvs", ROOT / ".venv"
 LOCK, DEV_LOCK = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
 ALL = ["--require-hashes", "-r", LOCK, "-r", DEV_LOCK]
-# Requirements of each group; uv reads versions and hashes of constraints too.
-# Packages of the user's methods, as for pip; those of the locks keep their versions.
+# Packages of the user's methods, as for pip; packages of the locks keep their versions.
 OWN = ROOT / "requirements-own.txt"
+# Requirements of each group; uv reads versions and hashes of constraints too.
 GROUPS = {"run": [], "ui": ["mlflow", "--constraints", LOCK, "--constraints", DEV_LOCK], "dev": ALL}
 
 

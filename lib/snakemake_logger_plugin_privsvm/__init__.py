@@ -165,13 +165,14 @@ class LogHandler(LogHandlerBase):
             {"title": title, "since": since, "log": (self.logs.get(number) or [""])[0]}
             for number, (_, title, since) in self.running.items()
         ]
-        status = {"pid": os.getpid(), "done": self.done, "total": self.total, "left": self.time_left()}
+        counts = {"done": self.done, "total": self.total, "left": self.time_left()}
+        status = json.dumps({"pid": os.getpid(), **counts, "running": running})
         # Jobs report a full disk.
         with contextlib.suppress(OSError):
             STATUS_FILE.parent.mkdir(exist_ok=True)
             temporary = STATUS_FILE.with_suffix(".part")
             try:
-                temporary.write_text(json.dumps(status | {"running": running}), encoding="utf-8")
+                temporary.write_text(status, encoding="utf-8")
                 temporary.replace(STATUS_FILE)
             finally:
                 temporary.unlink(missing_ok=True)

@@ -80,7 +80,6 @@ class Paper:
     claims: Callable[[Texts, Mapping[str, Judgement], Distributions], list[Claim]] = (
         lambda texts, judgements, distributions: []
     )
-    cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # Patterns of cells behind these.
     comparisons: Callable[[Texts, Distributions], list[Comparison]] = lambda texts, distributions: []
     panels: Callable[[Texts, Distributions], list[Panel]] = lambda texts, distributions: []  # The paper's figures.
     notes: tuple[str, ...] = ()  # The beginning of its page.
@@ -219,10 +218,7 @@ def judge_paper(
         judgements=judgements,
         claims=[
             *read_claims(root / "claims.csv", distributions),
-            *(
-                dataclasses.replace(claim, cells=paper.cells.get(claim.id, claim.cells))
-                for claim in paper.claims(texts, by_id, distributions)
-            ),
+            *paper.claims(texts, by_id, distributions),
         ],
         columns=columns,
         distributions=distributions,

@@ -76,7 +76,6 @@ PAPER = Paper(
     readings=choose_readings,
     sources=sources,
     claims=claims,
-    cells={"noise-negligible": ("*/PMSVM-WP//share of noise",)},
     experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch", "pmsvm_noise"),
     opening="{numbers[agrees]} of {compared} numbers come out again, and {numbers[refuted]} are refuted: paper and "
     "released scripts differ in loss, clipping norm and learning rate, and the script that the notebooks call "

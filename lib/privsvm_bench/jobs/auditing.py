@@ -67,12 +67,7 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     Raises PrivSVMError, in one line, for parameters that the method refuses, or a refuted proof.
     """
     if is_foreign(job.implementation):
-        return AuditRecord(
-            method=job.method,
-            implementation=job.implementation,
-            parameters=job.parameters,
-            cells=tuple(_foreign_cells(job)),
-        )
+        return audit_record(job.method, job.implementation, list(_foreign_cells(job)), job.parameters)
     estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)
     try:
@@ -89,7 +84,7 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     return audit_record(job.method, job.implementation, cells, job.parameters)
 
 
-def _foreign_cells(job: AuditJob) -> Iterator[AuditCell]:
+def _foreign_cells(job: AuditJob) -> Iterator[MethodCell]:
     """Audit a class of another package by training it, on rows as short as those that the benchmark hands it.
 
     A class that cannot be trained on these few rows has no cells, and the job's log says why.
@@ -110,16 +105,14 @@ def _foreign_cells(job: AuditJob) -> Iterator[AuditCell]:
         except Exception as error:
             print(f"audit: {job.method} at epsilon {epsilon:g}: not audited: {' '.join(str(error).split())}")
             continue
-        yield AuditCell(
+        yield MethodCell(
             relation=job.neighbours,
             epsilon=epsilon,
             delta=found.delta,
-            status=guarantee.status,
-            epsilon_proved=guarantee.epsilon_proved,
-            event=None,
+            guarantee=guarantee,
             pair=found.pair.words,
             draws=found.draws,
-            bounds=tuple(AuditBound(**dataclasses.asdict(bound)) for bound in found.bounds),
+            bounds=found.bounds,
             looks_at="public attributes and answers of the trained model",
-            refuted=found.refuted,
+            confirmed=found.refuted,
         )

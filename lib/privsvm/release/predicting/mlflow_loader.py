@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +25,8 @@ class ServedModel:
     def __init__(self, model: ReleasedModel) -> None:
         columns = {} if model.schema_ is None else model.schema_.features
         self._model = model
-        self._lost = {name: word for name, column in columns.items() for word in column.words if _is_lost(word)}
+        lost = _lost_words({word for column in columns.values() for word in column.words})
+        self._lost = {name: word for name, column in columns.items() for word in column.words if word in lost}
 
     def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Predict labels (n,), or a frame of probabilities or sets (n, c) with the labels as columns.
@@ -50,8 +52,10 @@ class ServedModel:
         return answers if method == "predict" else DataFrame(answers, columns=self._model.classes_.astype(str))
 
 
-def _is_lost(word: str) -> bool:
-    """Tell whether pandas reads a text of a CSV as a missing cell, such as NA for Namibia."""
-    from pandas import read_csv
+def _lost_words(words: set[str]) -> set[str]:
+    """Find the words of a CSV that pandas reads as missing cells, such as NA for Namibia."""
+    from pandas import DataFrame, read_csv
 
-    return bool(read_csv(io.StringIO(f'word\n"{word}"\n'), dtype=object)["word"].isna().all())
+    listed = DataFrame({"word": sorted(words)}, dtype=object)
+    read = read_csv(io.StringIO(listed.to_csv(index=False, quoting=csv.QUOTE_ALL)), dtype=object)
+    return set(listed["word"][read["word"].isna()])

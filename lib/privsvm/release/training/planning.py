@@ -12,6 +12,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -179,13 +180,14 @@ def _simulate(
         direction -= direction.mean(axis=0)
         direction /= np.linalg.norm(direction[-1] - direction[0]) / _distance(auc)
         X, y = make_up_rows(rng, rows, direction, prevalence, n_classes)
+        trained: Any = None
         with tempfile.TemporaryDirectory() as folder:
-            after = None
             for number, (n_rows, terms) in enumerate(releases):
-                grown, terms = schema.model_copy(update={"rows": n_rows}), dataclasses.replace(terms, after=after)
+                if trained is not None:
+                    terms = dataclasses.replace(terms, after=f"{folder}/{number}")
+                    save(trained, f"{folder}/{number}")
+                grown = schema.model_copy(update={"rows": n_rows})
                 trained = train(X[:n_rows], y[:n_rows], grown, terms, random_state=seed + 1000 * number).estimator
-                after = f"{folder}/{number}"
-                save(trained, after)
         recipes.append(trained.recipe_)
         test, truth = make_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
         scores = trained._path.scores(test, 0)[0]
