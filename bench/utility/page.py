@@ -283,7 +283,7 @@ def ablation_blocks() -> list[str]:
 
 
 def growth_blocks() -> list[str]:
-    """Write what a release gains from the ones before it, and the cells that lose."""
+    """Write the gain of a release from earlier ones, and the cells that lose."""
     table = pd.read_csv(TABLES / "growth.csv")
     keys = ["neighbours", "epsilon"]
     gains = table.pivot_table(index="set", columns=keys, values="gain")

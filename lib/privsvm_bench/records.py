@@ -398,7 +398,7 @@ class Result(_Models, _Job):
         return cls(**(shared | outcome))
 
     def worth(self, index: int) -> Worth:
-        """Say in one word, the same everywhere, what the epsilon at an index is worth."""
+        """Name the worth of the epsilon at an index in one word, the same everywhere."""
         return "refuted" if self.status == "claimed" and is_refuted(self.guarantees[index]) else self.status
 
     @property

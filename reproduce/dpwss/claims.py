@@ -33,7 +33,7 @@ def _base(dataset: str, setting: str, metric: str) -> str:
 
 
 def best_of(runs: int, item: Distribution) -> Distribution:
-    """Return the distribution of the smallest objective of some runs, from that of one."""
+    """Return the distribution of the smallest objective of some runs, from one run's."""
     levels = 1.0 - (1.0 - np.array(LEVELS)) ** (1.0 / runs)
     return dataclasses.replace(item, fresh=(), quantiles=tuple(np.interp(levels, LEVELS, item.quantiles).tolist()))
 

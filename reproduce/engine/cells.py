@@ -97,7 +97,7 @@ def choose_draws(paper: Paper, draws: Sequence[Draws], cell: str) -> list[Draws]
 
 
 def choose_jobs(jobs: Mapping[str, Mapping[str, Any]], cell: str) -> list[str]:
-    """Choose the jobs of an experiment behind a measured cell; an average over datasets needs those of all.
+    """Choose the jobs of an experiment behind a measured cell; an average over datasets needs the jobs of all.
 
     A job's parameters name its dataset, and some also a method or, as ``kind``, a table; others have the method in
     their own name.

@@ -135,7 +135,7 @@ class ForeignMethod:
         return None
 
     def guarantee(self, epsilon: float) -> Guarantee:
-        """State what the class states of one epsilon: a claim, or nothing."""
+        """Build the record of one epsilon: a claim of the class, or nothing."""
         source = _source(self.implementation)
         version = f" {source.version}" if source.version else ""
         reference = f"package {source.package}{version}, sources {source.digest[:16]}"

@@ -28,7 +28,7 @@ class Difference:
 
     `first` and `second` are means over the splits. `mean` is the mean of the second less the first, in an interval from
     `low` to `high`, which is infinite for a single split. `epsilon` is infinite if neither result states one;
-    `worths` say what it is worth to each of them.
+    `worths` are its worth to each of them.
     """
 
     dataset: str

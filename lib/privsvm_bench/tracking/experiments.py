@@ -23,7 +23,7 @@ these models can be drawn again from a seed: `epsilon_with_system_noise` is what
 **Which runs are shown?** Those with tag `current = yes`: the parameter values of the last run of the pipeline. \
 Runs of earlier values are kept with `current = no`; to compare with them, clear the search field.
 
-**Which curves belong together?** Those of one sweep: the parent run holds the splits and the grid of epsilons.
+**Which curves belong together?** Curves of one sweep: the parent run holds the splits and the grid of epsilons.
 
 **Two settings side by side?** Tick both and press *Compare*, which shows the parameters that differ, or run \
 `python -m privsvm_bench compare A B`, which adds intervals.

@@ -142,7 +142,7 @@ def _parent(
 
 
 def find_runs(client: MlflowClient, experiment_id: str, key: str | None = None) -> Iterator[Run]:
-    """Find all runs of an experiment that this module made, in any state, or those of one key; others are left."""
+    """Find all runs of an experiment that this module made, in any state, or with one key; others are left."""
     token, query = None, "" if key is None else f"tags.{_KEY_TAG} = '{key}'"
     while True:
         page = client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY, max_results=1000, page_token=token)

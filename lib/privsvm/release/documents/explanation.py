@@ -73,7 +73,7 @@ class ColumnShape:
 class Explanation:
     """The parts of a linear model's columns in its scores; their `condition` says what the intervals hold.
 
-    Without a `schema`, the columns are those of the rows. `columns` are shares in the order of the table; the part of
+    Without a `schema`, each column of the rows is one. `columns` are shares in the order of the table; the part of
     all columns jointly follows, where there is one. Raises PrivSVMError for a model whose scores are no sums over
     features.
     """
@@ -95,7 +95,7 @@ class Explanation:
             self._coef = self._coef - self._coef.mean(axis=0)
         if isinstance(path, NoisyLinearPath):
             self._noise, self._kept = path.noise, path.kept
-        # Noise that adds up to zero over the scores is that of one score less.
+        # Noise that adds up to zero over k scores is as much as in k - 1.
         self._copies = max(len(self._coef) - 1, 1)
         features = self._features(self._make_up_rows(owners.size))
         self._mean = features.mean(axis=0)

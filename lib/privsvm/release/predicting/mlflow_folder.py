@@ -1,6 +1,6 @@
 """Write a released model as a folder of MLflow's format, without MLflow and without pickle.
 
-Every declared column is a text to MLflow, which then hands over the cells of a CSV as written ("007") and those of JSON
+Every declared column is a text to MLflow, which then hands over the cells of a CSV as written ("007") and JSON cells
 with their types: its other types would cast them, or refuse a whole request for one cell.
 """
 
