@@ -10,19 +10,8 @@ from pathlib import Path
 from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.job import TrackJob
 from privsvm_bench.records import timing_files, write
+from privsvm_bench.workflow.registering import register
 from privsvm_bench.workflow.stage import die_with_parent, read_job, run
-
-
-def register(models: Path, job: TrackJob, record_key: str) -> None:
-    """Register one of the models of a job, with the run of its curve."""
-    from privsvm_bench.jobs.registration import write_first_model
-    from privsvm_bench.tracking.registry import register_model
-
-    dataset, method = models.stem, models.parent.name
-    with tempfile.TemporaryDirectory() as folder:
-        write_first_model(models, job.epsilon or 1.0, Path(folder))
-        name = f"{job.experiment}-{dataset}-{method}"
-        register_model(Path(folder), name, job.address, f"{job.experiment}/{dataset}", record_key)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,8 +35,13 @@ def main(arguments: list[str] | None = None) -> None:
     by_dataset: dict[str, dict[str, str]] = defaultdict(dict)
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key
-    for path in options.models:
-        register(path, job, by_dataset[path.stem][path.parent.name])
+    for models in options.models:
+        from privsvm_bench.jobs.registration import write_first_model
+
+        dataset, method = models.stem, models.parent.name
+        with tempfile.TemporaryDirectory() as folder:
+            write_first_model(models, job.epsilon or 1.0, Path(folder))
+            register(Path(folder), job, f"{dataset}-{method}", dataset, by_dataset[dataset][method])
     write(options.output, by_dataset)
     print(f"track: {len(keys)} results on {len(by_dataset)} datasets are in MLflow")
 

@@ -17,9 +17,9 @@ from tests.tracking.test_stages import call
 from privsvm import PrivateLinearClassifier, load
 from privsvm_bench.jobs.job import Privacy, TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
-from privsvm_bench.jobs.registration import write_first_model
+from privsvm_bench.jobs.registration import FOR_COMPARISON, export_for_registry, write_first_model
 from privsvm_bench.tracking.mlflow_log import log_results
-from privsvm_bench.tracking.registry import FOR_COMPARISON, register_model
+from privsvm_bench.tracking.registry import register_model
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 12))
 
@@ -57,8 +57,9 @@ def test_a_seeded_model_is_registered_for_comparison_alone(
 ) -> None:
     (key,) = log_results([write_result("recommended")], uri, "abc")
     write_first_model(models[0], 1.0, tmp_path)
+    tags = export_for_registry(tmp_path, tmp_path / "flavour")
     for _ in range(2):
-        register_model(tmp_path, "demo-wine", uri, "demo/wine", key)
+        register_model(tmp_path / "flavour", tags, "demo-wine", uri, "demo/wine", key)
     client = MlflowClient(uri)
     (version,) = client.search_model_versions("name = 'demo-wine'")
     assert version.tags["use"] == FOR_COMPARISON == "seeded: for comparison only"
@@ -94,8 +95,9 @@ def test_the_alias_production_goes_to_the_newest_release(models: tuple[Path, Any
     (tmp_path / "seeded").mkdir()
     write_first_model(models[0], 1.0, tmp_path / "seeded")
     release_of_wards(tmp_path)
-    for folder in ("model", "seeded", "model"):
-        register_model(tmp_path / folder, "demo-wards", uri, "demo/releases")
+    for number, folder in enumerate(("model", "seeded", "model"), start=1):
+        tags = export_for_registry(tmp_path / folder, tmp_path / f"flavour {number}")
+        register_model(tmp_path / f"flavour {number}", tags, "demo-wards", uri, "demo/releases")
         version = client.get_model_version_by_alias("demo-wards", "production")
         assert (version.version, version.tags["use"]) in ((1, "released"), ("1", "released"))
     assert len(client.search_model_versions("name = 'demo-wards'")) == 2
@@ -106,4 +108,4 @@ def test_a_card_that_says_more_is_not_registered(uri: str, tmp_path: Path) -> No
     release_of_wards(tmp_path)
     (tmp_path / "model/card.html").write_text("<script>alert(1)</script>")
     with pytest.raises(ValueError, match="is not the page"):
-        register_model(tmp_path / "model", "demo-wards", uri, "demo/releases")
+        export_for_registry(tmp_path / "model", tmp_path / "flavour")

@@ -1,4 +1,4 @@
-"""The model of the benchmark that MLflow's registry gets."""
+"""Files of models for MLflow's registry: one of the benchmark's, or a released one, each with its card."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import json
 import math
 from pathlib import Path
 
-from privsvm.base.model_file import Description, write_model
+from privsvm.base.model_file import CARD, Description, write_model
 from privsvm.base.released import LinearPath
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
-from privsvm.privacy.gate import restore
+from privsvm.privacy.gate import Guarantee, restore
+from privsvm.release.documents.card import read_card
+from privsvm.release.documents.card_page import card_text
+from privsvm.release.predicting.exporting import export
+from privsvm.release.predicting.model import load
 from privsvm_bench.jobs.model_files import load_paths
 from privsvm_bench.records import ModelRecord
+
+FOR_COMPARISON = "seeded: for comparison only"
 
 
 def write_first_model(models: Path, epsilon: float, folder: Path) -> None:
@@ -26,3 +32,23 @@ def write_first_model(models: Path, epsilon: float, folder: Path) -> None:
     recipe = {"method": record.method, "parameters": record.parameters}
     described = Description(classes=record.classes, n_features=record.n_features, recipe=recipe)
     write_model(folder, paths[0].one_model(index, 0, record.n_features), described, guarantee)
+
+
+def export_for_registry(folder: Path, out: Path) -> dict[str, str]:
+    """Export a model for MLflow with its card beside it, and return its tags.
+
+    Its use is ``released`` if its card is verified, and it has a proof and system noise.
+    """
+    model, is_released = load(folder), Path(folder, CARD).exists()
+    export(folder, "mlflow", out)
+    is_released &= model.guarantee_.status == "proved"
+    card = card_text(read_card(folder / CARD)) if is_released else _card(model.guarantee_)
+    (out / "card.md").write_text(card, encoding="utf-8")
+    return {"model_digest": model.record.digest, "use": "released" if is_released else FOR_COMPARISON}
+
+
+def _card(guarantee: Guarantee) -> str:
+    """Write the card of a model of the benchmark."""
+    known = {name: value for name, value in vars(guarantee).items() if value not in (None, ())}
+    lines = [f"- {name}: {value}" for name, value in known.items() if name not in ("event", "facts")]
+    return "\n".join([f"**{FOR_COMPARISON}**: noise from a seed can be drawn again, and protects nobody.", "", *lines])
