@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     from privsvm_bench.tracking.audits import AUDITS
     from privsvm_bench.tracking.experiments import experiment_links
     from privsvm_bench.tracking.mlflow_log import log_results
-    from privsvm_bench.tracking.runs import collect_runs
+    from privsvm_bench.tracking.runs import collect_runs, overview_runs
     from privsvm_bench.tracking.store import file_folder, is_server
 
     serve = not is_server(tracking_uri)
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     audits = [path for name in methods if (path := Path(f"data/audits/{name}.json")).exists()]
     log_results(files, tracking_uri, describe_commit() or "unknown", audits)
     curves = collect_runs(files, audits)
-    names = {run.experiment_name for run in curves}
+    names = {run.experiment_name for run in curves + overview_runs(curves)}
     names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)

@@ -65,10 +65,10 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
     run, content = only(runs, "pmsvm_wp"), read_json(wine_results[2][0])
     assert [value for _, value in history(uri, run, "accuracy")] == content["summary"]["accuracy"]["mean"]
-    assert [value for _, value in history(uri, run, "accuracy_sd")] == content["summary"]["accuracy"]["sd"]
+    assert history(uri, run, "accuracy_sd") == [(0, 0.02)]  # the same at all epsilons
     assert [value for _, value in history(uri, run, "epsilon_with_system_noise")] == content["epsilons"]
     assert "epsilon_proved" not in run.data.metrics
-    assert history(uri, run, "log10_epsilon")[0] == (0, -2.0)
+    assert history(uri, run, "epsilon")[:3] == [(-2000, 0.01), (-1523, 0.03), (-1000, 0.1)]
     assert history(uri, run, "fit_seconds")[0][1] == pytest.approx(
         sum(read_json(wine_results[2][1][0])["fit_seconds"]) / 2
     )
@@ -140,8 +140,7 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     ]
     log_results(results, uri, "abc")
     svm = only(runs_of(uri), "svm")
-    assert history(uri, svm, "accuracy") == [(0, 0.97), (1, 0.97), (2, 0.97)]
-    assert [value for _, value in history(uri, svm, "log10_epsilon")] == [-1.0, 0.0, 1.0]
+    assert history(uri, svm, "accuracy") == [(-1000, 0.97), (0, 0.97), (1000, 0.97)]
     assert not {"epsilon_proved", "epsilon_with_system_noise"} & svm.data.metrics.keys()
     assert (svm.data.params["status"], svm.data.params["delta"]) == ("none", "none")
     # A longer grid needs a longer line: that is another run, and the short one is not current.
@@ -154,7 +153,7 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
 
 def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
     log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
-    assert len(history(uri, only(runs_of(uri), "svm"), "log10_epsilon")) == 2
+    assert len(history(uri, only(runs_of(uri), "svm"), "accuracy")) == 2
 
 
 def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
@@ -193,8 +192,49 @@ def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
     (run,) = collect_runs([(path, [])])
     points = {(point.name, point.step): point.value for point in run.metrics}
     assert points["epsilon_add_remove", 0] == pytest.approx(1.0)
-    known = [round(points["epsilon_replace_one", step], 2) for step in (0, 1)]
+    known = [round(points["epsilon_replace_one", step], 2) for step in (0, 602)]
     assert known == [2.15, 9.08]
+
+
+def test_one_view_compares_methods_over_all_datasets(uri: str, write_result: Any) -> None:
+    epsilons = [0.1, 1.0]
+    results = [
+        write_result("best", dataset=dataset, epsilons=epsilons, level=level)
+        for dataset, level in (("iris", 0.9), ("wine", 0.8))
+    ]
+    results += [
+        write_result("also", dataset="iris", epsilons=epsilons, level=0.88),
+        write_result("also", dataset="wine", epsilons=epsilons, level=0.76, status="claimed"),
+        write_result("partly", dataset="wine", epsilons=epsilons, level=0.7),
+        # A claim is no best.
+        write_result("lucky", dataset="wine", epsilons=epsilons, level=0.99, status="claimed"),
+    ]
+    log_results(results, uri, "abc")
+    runs = {run.info.run_name: run for run in runs_of(uri, "demo/_all-datasets")}
+    assert runs.keys() == {"seeded: best", "claimed: also", "seeded: partly", "claimed: lucky"}
+    behind = {name: dict(history(uri, run, "points_behind")) for name, run in runs.items()}
+    assert behind["seeded: best"] == {-1000: 0.0, 0: 0.0}
+    assert behind["claimed: also"][0] == pytest.approx(3.0)
+    assert behind["seeded: partly"][0] == pytest.approx(10.0)
+    assert behind["claimed: lucky"][0] == pytest.approx(-19.0)
+    assert history(uri, runs["seeded: best"], "accuracy")[1] == (0, pytest.approx((0.65 + 0.55) / 2))
+    assert "accuracy" not in runs["seeded: partly"].data.metrics
+    assert runs["seeded: partly"].data.params["datasets"] == '["wine"]'
+    # It follows its curves.
+    log_results([write_result("best", dataset="iris", epsilons=epsilons, level=0.95), *results[1:]], uri, "abc")
+    current = [run for run in runs_of(uri, "demo/_all-datasets") if run.data.tags["current"] == "yes"]
+    assert len(current) == 4
+    assert dict(history(uri, only(current, "also"), "points_behind"))[0] == pytest.approx(5.5)
+
+
+def test_a_value_that_no_epsilon_changes_is_a_bar(write_result: Any) -> None:
+    path, _ = write_result("one", epsilons=[0.5, 1.0])
+    content = read_json(path)
+    for guarantee in content["guarantees"]:
+        guarantee["sensitivity"] = 2.0
+    write_json(path, seal(content))
+    (run,) = collect_runs([(path, [])])
+    assert [(point.step, point.value) for point in run.metrics if point.name == "sensitivity"] == [(0, 2.0)]
 
 
 def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:

@@ -7,7 +7,11 @@ from collections.abc import Collection
 
 from privsvm_bench.tracking.store import open_store
 
-CURVE_NOTE = """\
+_AXIS = """\
+**The x-axis?** Epsilon on a logarithmic scale: a step is 1000 log10 of epsilon, so -1000 is 0.1, 0 is 1, 1000 is \
+10. The metric `epsilon` holds the value at each point."""
+
+CURVE_NOTE = f"""\
 One run is one curve: a method on this data set, over the grid of epsilons.
 
 **Is epsilon backed by a proof?** The legend says it before each name (parameters `curve` and `status`):
@@ -28,8 +32,14 @@ Runs of earlier values are kept with `current = no`; to compare with them, clear
 **Two settings side by side?** Tick both and press *Compare*, which shows the parameters that differ, or run \
 `python -m privsvm_bench compare A B`, which adds intervals.
 
-**Metrics against epsilon?** Charts open with the place in the grid of epsilons as x-axis. For epsilon itself choose \
-*Configure charts > X-axis > Metric > `log10_epsilon`*; MLflow's page keeps it, and can save it as a view."""
+{_AXIS}"""
+
+OVERVIEW_NOTE = f"""\
+One run is one method over all data sets of the benchmark. `points_behind` is its mean distance, in points of \
+accuracy, from the best proved method of each data set: at 0 it is the best everywhere. Scores are means, for methods \
+that ran on all data sets (parameter `datasets`). The status before each name is the weakest on any of them.
+
+{_AXIS}"""
 
 AUDIT_NOTE = """\
 One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \

@@ -14,8 +14,8 @@ from privsvm.digests import sha256_of_json
 from privsvm.files import write_text
 from privsvm_bench.records import read_audits
 from privsvm_bench.tracking.audits import AUDITS, audit_runs
-from privsvm_bench.tracking.experiments import AUDIT_NOTE, CURVE_NOTE
-from privsvm_bench.tracking.runs import CurveRun, MetricPoint, ResultFiles, collect_runs
+from privsvm_bench.tracking.experiments import AUDIT_NOTE, CURVE_NOTE, OVERVIEW_NOTE
+from privsvm_bench.tracking.runs import OVERVIEW, CurveRun, MetricPoint, ResultFiles, collect_runs, overview_runs
 from privsvm_bench.tracking.store import file_folder, is_server, open_store
 
 _KEY_TAG = "record_key"
@@ -49,6 +49,7 @@ def log_results(
     malformed, or the store cannot be used.
     """
     curves = collect_runs(results, audits)
+    curves += overview_runs(curves)
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
     records = read_audits(audits)
     for name in dict.fromkeys(curve.experiment for curve in curves):
@@ -58,7 +59,7 @@ def log_results(
 
     with open_store(tracking_uri) as client:
         for name, members in sorted(by_experiment.items()):
-            note = AUDIT_NOTE if name.endswith(f"/{AUDITS}") else CURVE_NOTE
+            note = {AUDITS: AUDIT_NOTE, OVERVIEW: OVERVIEW_NOTE}.get(members[0].dataset, CURVE_NOTE)
             experiment_id = open_experiment(client, name, tracking_uri, note)
             _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
     return [curve.key for curve in curves[: len(results)]]

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
 
 from privsvm.digests import canonical_json, sha256_of_json
+from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, read_results, read_timings
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 10
+LAYOUT = 11
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
+
+OVERVIEW = "_all-datasets"
+"""In the name of the MLflow experiment of means, the place of a dataset, which no dataset can have."""
 
 _PARAMETERS = (
     "method", "implementation", "dataset", "delta", "neighbours", "condense", "protocol", "repeats",
@@ -39,11 +43,11 @@ _LONGEST_TAG = 4000
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """One value of one metric at one place of the epsilon grid."""
+    """One value of one metric at one epsilon, in a unit of steps that gives all charts a logarithmic axis."""
 
     name: str
     value: float
-    step: int
+    step: int  # 1000 log10 epsilon; 0 for a value without an epsilon.
 
 
 @dataclass(frozen=True)
@@ -142,23 +146,90 @@ def curve_name(method: str, worth: Worth) -> str:
 
 def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
     """Make the curve; the one value of a reference method is repeated at every step."""
-    of_all_steps = {name: _mean(getattr(result, name)) for name in _SOLUTION} | _average_condensed(result)
-    for step, epsilon in enumerate(grid):
-        index = 0 if result.is_reference else step
-        values: dict[str, float | None] = {}
-        if math.isfinite(epsilon):
-            # Logged in both forms since MLflow has no logarithmic scale for a metric on the x-axis.
-            values = {"epsilon": epsilon, "log10_epsilon": math.log10(epsilon)}
-        for name, summary in result.summary.items():
-            values[name] = summary.mean[index]
-            values[f"{name}_sd"] = summary.sd[index]
-        if not result.is_reference:
-            guarantee = result.guarantees[index]
-            values |= {name: getattr(guarantee, name) for name in _OF_GUARANTEES}
-            values |= {f"epsilon_{relation}": one.epsilon for relation, one in guarantee.by_relation().items()}
-        for name, value in (values | (of_all_steps if step == 0 else {})).items():
+    columns: dict[str, list[float | None]] = {
+        "epsilon": [epsilon if math.isfinite(epsilon) else None for epsilon in grid]
+    }
+    for name, summary in result.summary.items():
+        columns[name], columns[f"{name}_sd"] = list(summary.mean), list(summary.sd)
+        if result.is_reference:
+            columns[name] *= len(grid)
+    if not result.is_reference:
+        columns |= {name: [getattr(one, name) for one in result.guarantees] for name in _OF_GUARANTEES}
+        relations = [one.by_relation() for one in result.guarantees]
+        for relation in dict.fromkeys(relation for one in relations for relation in one):
+            columns[f"epsilon_{relation}"] = [one[relation].epsilon if relation in one else None for one in relations]
+    columns |= {name: [_mean(getattr(result, name))] for name in _SOLUTION}
+    columns |= {name: [value] for name, value in _average_condensed(result).items()}
+    for name, values in columns.items():
+        # A bar in the place of a flat line, which only the scores of references draw.
+        once = len(set(values)) == 1 and name not in result.summary
+        for epsilon, value in zip(grid, values[: 1 if once else None], strict=False):
             if value is not None and math.isfinite(value):
-                yield MetricPoint(name, float(value), step)
+                yield MetricPoint(name, float(value), 0 if once else _step(epsilon))
+
+
+def _step(epsilon: float) -> int:
+    return round(1000 * math.log10(epsilon)) if 0 < epsilon < math.inf else 0
+
+
+def overview_runs(curves: Sequence[CurveRun]) -> list[CurveRun]:
+    """Make a run for each method with its mean points behind the best proved method of each dataset.
+
+    Means of scores are added for methods that ran on all datasets. An experiment with one dataset has no such runs.
+    """
+    experiments: dict[str, list[CurveRun]] = defaultdict(list)
+    for curve in curves:
+        experiments[curve.experiment].append(curve)
+    runs = []
+    for members in experiments.values():
+        datasets = {curve.dataset for curve in members}
+        best: dict[tuple[str, int], float] = {}
+        for curve in members:
+            for point in curve.metrics:
+                if point.name == "accuracy" and curve.parameters["status"] in ("proved", "seeded"):
+                    place = curve.dataset, point.step
+                    best[place] = max(point.value, best.get(place, point.value))
+        methods = sorted({curve.method for curve in members if len(datasets) > 1})
+        runs += [_overview_run([one for one in members if one.method == name], datasets, best) for name in methods]
+    return runs
+
+
+def _overview_run(
+    curves: Sequence[CurveRun], datasets: Collection[str], best: Mapping[tuple[str, int], float]
+) -> CurveRun:
+    values: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for curve in curves:
+        for point in curve.metrics:
+            if point.name in METRICS and len(curves) == len(datasets):
+                values[point.name, point.step].append(point.value)
+            if point.name == "accuracy" and (curve.dataset, point.step) in best:
+                values["points_behind", point.step].append(100 * (best[curve.dataset, point.step] - point.value))
+    status = max((cast("Worth", curve.parameters["status"]) for curve in curves), key=get_args(Worth).index)
+    name = curve_name(curves[0].method, status)
+    return replace(
+        curves[0],
+        dataset=OVERVIEW,
+        key=sha256_of_json({"overview": [curve.key for curve in curves], "best": sorted(best.items())}),
+        dataset_digest="",
+        name=name,
+        parameters={
+            "curve": name,
+            "method": curves[0].method,
+            "implementation": curves[0].parameters["implementation"],
+            "status": status,
+            "datasets": _text(sorted(curve.dataset for curve in curves)),
+        },
+        tags={"guarantee": status},
+        # A mean over fewer datasets than elsewhere on the curve is not comparable.
+        metrics=tuple(
+            MetricPoint(metric, math.fsum(numbers) / len(numbers), step)
+            for (metric, step), numbers in values.items()
+            if len(numbers) == len(curves)
+        ),
+        timings=(),
+        files={},
+        sweep={},
+    )
 
 
 def _average_condensed(result: Result) -> dict[str, float | None]:
