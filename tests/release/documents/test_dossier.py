@@ -10,9 +10,23 @@ from tests.blocks import blocks_run_by
 from tests.release.conftest import refusal, run
 from tests.release.made_up import release_of_wards
 
-from privsvm.privacy.events import leaves
+from privsvm.privacy.events import (
+    BestOfNegativeBinomial,
+    BestOfPoisson,
+    Composed,
+    EpsilonDelta,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    OneOf,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    ZeroConcentrated,
+    leaves,
+)
 from privsvm.release.documents.card import per_cent, read_card
-from privsvm.release.documents.dossier import dossier
+from privsvm.release.documents.dossier import describe_event, dossier
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.predicting.model import load
 
@@ -28,13 +42,44 @@ def test_dossier_has_what_the_record_has(hospital):
     assert f"| neighbouring tables | {relations} |" in text
     assert f"Together they cost epsilon 1 per person, delta 1e-05, {relations}" in text
     for event, count in leaves(model.guarantee_.event):
-        assert re.search(rf"Gaussian: noise\\_multiplier {event.noise_multiplier:.6g} \| {count} \|", text)
+        assert re.search(
+            rf"standard deviation is {event.noise_multiplier:.6g} times one row's part \| {count} \|", text
+        )
     for words in (*card["assumptions"], *card["not_covered"], *card["public"]):
         assert f"\n- {words}\n" in text.replace("\\", "")
     # The audits of the method under the relation of persons.
     assert "| on all rows | 1,000,000 | 1 | 0.9865 |" in text
     assert "card is signed" in text
     assert "it was release 1 of this data set, and all releases cost epsilon 1 and" in dossier(hospital / "model")
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Laplace(0.25), "sums over rows, with Laplace noise whose scale is 0.25 times one row's part"),
+        (
+            ExponentialMechanism(0.5),
+            "a random choice among public candidates, the better ones likelier, with epsilon 0.5",
+        ),
+        (ZeroConcentrated(0.125), "a release with rho-zCDP, rho 0.125"),
+        (EpsilonDelta(1.0, 1e-6), "a release with epsilon 1 and delta 1e-06"),
+        (PoissonSampled(0.25, Gaussian(2.0)), "rows drawn with chance 0.25 each, secretly: sums over rows"),
+        (
+            OneOf((Composed((Laplace(3.0), SelfComposed(ZeroConcentrated(0.5), 4))), EpsilonDelta(2.0, 0.0))),
+            "one of these, chosen without looking at a row: sums over rows, with Laplace noise whose scale is 3 times "
+            "one row's part; then 4 times: a release with rho-zCDP, rho 0.5; or a release with epsilon 2 and delta 0",
+        ),
+        (
+            PerturbedObjectives(0.25, 0.5, 3, 8.0),
+            "(3) for the rows and a random slope, one row's part of which is 0.25 standard deviations and adds 0.5 of "
+            "the curvature, with Gaussian noise of 8 times",
+        ),
+        (BestOfPoisson(2.0, Gaussian(4.0)), "the best of a random and secret number of runs (Poisson, 2), each: sums"),
+        (BestOfNegativeBinomial(1.0, 0.5, Gaussian(4.0)), "(negative binomial, shape 1, gamma 0.5), each: sums over"),
+    ],
+)
+def test_a_board_reads_steps_as_sentences(event, words):
+    assert words in describe_event(event)
 
 
 def test_dossier_says_who_answers_for_the_model(hospital, monkeypatch):

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from privsvm.base.model_file import CARD, ModelFile
-from privsvm.privacy.events import Event, leaves
+from privsvm.privacy.events import (
+    BestOfNegativeBinomial,
+    BestOfPoisson,
+    Composed,
+    EpsilonDelta,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    OneOf,
+    PerturbedObjectives,
+    PoissonSampled,
+    SelfComposed,
+    ZeroConcentrated,
+    leaves,
+)
 from privsvm.privacy.statement import describe_relations
 from privsvm.release.documents.card import per_cent, read_card
 from privsvm.release.documents.ledger import Ledger, cost_words
@@ -41,7 +54,7 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
         unit=protection.unit,
         relations=describe_relations(protection.by_relation),
         risk=_risk(record),
-        events=[(_describe(event), count) for event, count in leaves(guarantee.event)],
+        events=[(describe_event(event), count) for event, count in leaves(guarantee.event)],
         parameters=json.dumps(record.recipe.get("parameters"), sort_keys=True),
         total=total,
         total_cost=None if total is None else cost_words(total),
@@ -72,16 +85,37 @@ def _risk(record: ModelFile) -> list[tuple[str, str]]:
     return [*rows, ("mu of the Gaussian curve above all tests", per_cent(one.mu / 100))]
 
 
-def _describe(event: Event) -> str:
-    """Name an event, and its numbers."""
-
-    def describe(value: Any) -> str:
-        if isinstance(value, (int, float)):
-            return f"{value:.6g}"
-        if isinstance(value, Event):
-            return _describe(value)
-        return "; ".join(map(describe, value)) if isinstance(value, tuple) else str(value)
-
-    names = [field.name for field in dataclasses.fields(event) if field.name != "kind"]
-    given = [f"{name} {describe(getattr(event, name))}" for name in names if getattr(event, name) is not None]
-    return f"{type(event).__name__}: {', '.join(given)}"
+def describe_event(event: Event) -> str:
+    """Say in a sentence's part how the rows were read, and the noise that hides one of them."""
+    match event:
+        case Gaussian(noise_multiplier=noise):
+            return f"sums over rows, with Gaussian noise whose standard deviation is {noise:.6g} times one row's part"
+        case Laplace(noise_multiplier=noise):
+            return f"sums over rows, with Laplace noise whose scale is {noise:.6g} times one row's part"
+        case ExponentialMechanism(epsilon=epsilon):
+            return f"a random choice among public candidates, the better ones likelier, with epsilon {epsilon:.6g}"
+        case ZeroConcentrated(rho=rho):
+            return f"a release with rho-zCDP, rho {rho:.6g}"
+        case PerturbedObjectives():
+            return (
+                f"the best models ({event.n_objectives}) for the rows and a random slope, one row's part of which is "
+                f"{event.signal:.6g} standard deviations and adds {event.curvature:.6g} of the curvature, with "
+                f"Gaussian noise of {event.output_multiplier:.6g} times one row's part"
+            )
+        case EpsilonDelta(epsilon=epsilon, delta=delta):
+            return f"a release with epsilon {epsilon:.6g} and delta {delta:.6g}"
+        case PoissonSampled(sampling_probability=share):
+            return f"rows drawn with chance {share:.6g} each, secretly: {describe_event(event.event)}"
+        case SelfComposed(count=count):
+            return f"{count} times: {describe_event(event.event)}"
+        case Composed(events=events):
+            return "; then ".join(map(describe_event, events))
+        case OneOf(events=events):
+            return f"one of these, chosen without looking at a row: {'; or '.join(map(describe_event, events))}"
+        case BestOfNegativeBinomial(shape=shape, gamma=gamma):
+            drawn = f"negative binomial, shape {shape:.6g}, gamma {gamma:.6g}"
+        case BestOfPoisson(parameter=mean):
+            drawn = f"Poisson, {mean:.6g}"
+        case _:
+            return "rows released without noise"
+    return f"the best of a random and secret number of runs ({drawn}), each: {describe_event(event.event)}"
