@@ -56,7 +56,6 @@ def main(arguments: list[str] | None = None) -> None:
     params = read_params()
     tracking_uri, results = params.mlflow.tracking_uri, find_results(params)
 
-    from privsvm_bench.tracking.audits import AUDITS
     from privsvm_bench.tracking.experiments import experiment_links
     from privsvm_bench.tracking.mlflow_log import log_results
     from privsvm_bench.tracking.runs import collect_runs, overview_runs
@@ -72,7 +71,6 @@ def main(arguments: list[str] | None = None) -> None:
     log_results(files, tracking_uri, describe_commit() or "unknown", audits)
     curves = collect_runs(files, audits)
     names = {run.experiment_name for run in curves + overview_runs(curves)}
-    names |= {f"{run.experiment}/{AUDITS}" for run in curves if audits}
     port = free_port(options.port) if serve else 0
     base_url = f"http://{_HOST}:{port}" if serve else without_passwords(tracking_uri)
     for name, link in experiment_links(tracking_uri, base_url, names).items():

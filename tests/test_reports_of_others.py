@@ -19,8 +19,6 @@ from sklearn.svm import SVC
 from privsvm import SVMClassifier
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import units_table
-from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
-from privsvm_bench.tracking.audits import audit_runs
 from tests.refusals import refusal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -144,26 +142,6 @@ def _(folder):
     names = [name for stage in _stages() for name in stage.get("deps", ()) if name.startswith(("lib", "stages"))]
     tracked = subprocess.run(["git", "ls-files", *names], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert all(any(line.startswith(name) for line in tracked.stdout.splitlines()) for name in names)
-
-
-def _audit():
-    bound = AuditBound(kind="counts", epsilon=np.inf, sure=np.inf, estimate=np.inf, ceiling=0.0)
-    cell = AuditCell(
-        relation="replace_one", epsilon=1.0, delta=1e-5, status="claimed", epsilon_proved=np.inf,
-        epsilon_with_system_noise=np.inf, event="gaussian", pair="two", draws=9, bounds=(bound,), refuted=True,
-    )  # fmt: skip
-    (run,) = audit_runs([AuditRecord(method="m", implementation="dpwss", parameters={}, cells=(cell,))], "demo")
-    return run
-
-
-@report("mlflow/mlflow#26108")
-def _(folder):
-    assert all(np.isfinite(point.value) for point in _audit().metrics)
-
-
-@report("mlflow/mlflow#6358")
-def _(folder):
-    assert all(len(value) <= 500 for value in _audit().parameters.values())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,6 +1,7 @@
 """Every result is in MLflow once, whatever happened before."""
 
 import contextlib
+import math
 import multiprocessing
 import os
 import random
@@ -21,12 +22,13 @@ from mlflow.tracking import MlflowClient
 from servers import free_port, running_server
 from tests.processes import exit_codes
 from tests.refusals import refusal
-from tests.reporting.synthetic_results import make_condensed_attack
+from tests.reporting.synthetic_results import make_audit_cell, make_condensed_attack
+from tests.tracking.conftest import EPSILONS, N_SPLITS
 
 from privsvm.files import read_json, write_json
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.statement import STATUSES
-from privsvm_bench.records import seal
+from privsvm_bench.records import AuditRecord, seal, write
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.runs import collect_runs
@@ -180,6 +182,26 @@ def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     content["guarantees"][3] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
     write_json(path, seal(content))
     assert collect_runs([(path, [])])[0].parameters["curve"] == "claimed: mixed"
+
+
+def test_a_curve_that_an_audit_refutes_is_named_so(uri: str, tmp_path: Path, write_result: Any) -> None:
+    files = write_result("broken", status="claimed")
+    cell = make_audit_cell("claimed", EPSILONS[2], 6.0, refuted=True)
+    audit = tmp_path / "broken.json"
+    write(audit, AuditRecord(method="broken", implementation="a:B", parameters={}, cells=(cell,)))
+    log_results([files], uri, "abc", [audit])
+    (run,) = runs_of(uri)
+    assert (run.info.run_name, run.data.params["status"]) == ("refuted: broken", "refuted")
+
+
+def test_values_that_are_no_numbers_and_long_parameters_are_logged(uri: str, write_result: Any) -> None:
+    path, timings = write_result("svm", status="none", epsilons=["inf"], parameters={"kernel": "k" * 9000})
+    content = read_json(path) | {"objective": [None] * N_SPLITS}
+    write_json(path, seal(content))
+    log_results([(path, timings)], uri, "abc")
+    (run,) = runs_of(uri)
+    assert all(math.isfinite(value) for value in run.data.metrics.values())
+    assert len(run.data.params["parameter.kernel"]) == 500
 
 
 def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:

@@ -41,15 +41,6 @@ that ran on all data sets (parameter `datasets`). The status before each name is
 
 {_AXIS}"""
 
-AUDIT_NOTE = """\
-One run is the audit of one method: a step is a cell, with what is stated (`epsilon`) and what releases of two \
-neighbouring datasets show of it at least (`audited_epsilon`, with the parameter `confidence`). A chart shows the \
-bounds for one stated epsilon.
-
-A bound above the epsilon of a *proved method* would mean that the code is wrong, and ends the run that finds it; one \
-above a *claimed* epsilon is the finding (`refuted` is 1). `audited_ceiling` is the most expected of so many draws. \
-The file of a run is its record; the report has a chart of all methods."""
-
 # The charts of the runs with the last run's parameter values, curve by curve, so that claims stand together.
 _QUERY = urllib.parse.urlencode(
     {

@@ -12,9 +12,7 @@ from mlflow.tracking import MlflowClient
 
 from privsvm.digests import sha256_of_json
 from privsvm.files import write_text
-from privsvm_bench.records import read_audits
-from privsvm_bench.tracking.audits import AUDITS, audit_runs
-from privsvm_bench.tracking.experiments import AUDIT_NOTE, CURVE_NOTE, OVERVIEW_NOTE
+from privsvm_bench.tracking.experiments import CURVE_NOTE, OVERVIEW_NOTE
 from privsvm_bench.tracking.runs import OVERVIEW, CurveRun, MetricPoint, ResultFiles, collect_runs, overview_runs
 from privsvm_bench.tracking.store import file_folder, is_server, open_store
 
@@ -37,11 +35,11 @@ def log_results(
     git_commit: str,
     audits: Sequence[str | os.PathLike[str]] = (),
 ) -> list[str]:
-    """Log result files and records of audits to MLflow, each as one run, and mark these runs as the current ones.
+    """Log result files to MLflow, each as one run, and mark these runs as the current ones.
 
     The record key identifies a run, so a second call adds nothing. Unfinished runs of a killed call are removed. Runs
     with other parameter values stay for comparison, tagged ``current=no``. Pass all results of a dataset in one call:
-    omitted results are not current.
+    omitted results are not current. `audits` are records of audits, which may refute a claim.
 
     A result comes with its timing files, which may be none. `tracking_uri` is ``sqlite:///path`` (made if missing),
     another SQLAlchemy URI, or the address of an MLflow server. `git_commit` is the program's version, a tag of the runs
@@ -51,15 +49,12 @@ def log_results(
     curves = collect_runs(results, audits)
     curves += overview_runs(curves)
     by_experiment: dict[str, list[CurveRun]] = defaultdict(list)
-    records = read_audits(audits)
-    for name in dict.fromkeys(curve.experiment for curve in curves):
-        curves += audit_runs(records, name)
     for curve in curves:
         by_experiment[curve.experiment_name].append(curve)
 
     with open_store(tracking_uri) as client:
         for name, members in sorted(by_experiment.items()):
-            note = {AUDITS: AUDIT_NOTE, OVERVIEW: OVERVIEW_NOTE}.get(members[0].dataset, CURVE_NOTE)
+            note = OVERVIEW_NOTE if members[0].dataset == OVERVIEW else CURVE_NOTE
             experiment_id = open_experiment(client, name, tracking_uri, note)
             _log_experiment(client, experiment_id, members, git_commit, file_folder(tracking_uri))
     return [curve.key for curve in curves[: len(results)]]
