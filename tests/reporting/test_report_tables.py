@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -208,3 +209,23 @@ def test_the_dvc_template_fills_with_every_anchor() -> None:
     assert "<DVC_METRIC_" not in json.dumps({key: value for key, value in content.items() if key != "data"})
     assert content["spec"]["encoding"]["x"]["scale"]["type"] == "log"
     assert content["facet"]["field"] == "dataset"
+
+
+def test_dvc_names_a_curve_by_its_worst_status() -> None:
+    vl_convert = pytest.importorskip("vl_convert")
+    results = results_of(*(make_result("wine", name, status) for name, status in METHODS.items()))
+    rows = [row | {"rev": "workspace"} for row in csv.DictReader(io.StringIO(curves_csv(curve_rows(results))))]
+    # One refuted epsilon decides.
+    for row in rows:
+        if row["method"] == "dpwss" and row["epsilon"] != "1.0":
+            row["status"] = "claimed"
+    template = (Path(__file__).resolve().parents[2] / ".dvc/plots/privacy_utility.json").read_text()
+    template = template.replace('"<DVC_METRIC_DATA>"', json.dumps(rows))
+    for name, value in {"X": "epsilon", "Y": "accuracy"}.items():
+        template = template.replace(f"<DVC_METRIC_{name}>", value)
+    template = re.sub('"<DVC_METRIC_PLOT_(WIDTH|HEIGHT)>"', "300", template)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", vl_convert.vegalite_to_svg(template, "5.21"))
+    curves = [text for text in texts if ": " in text]
+    assert curves[:3] == ["proved: objective_perturbation", "proved: pmsvm_wp", "seeded: pmsvm_gp"]
+    assert curves[3:6] == ["claimed: dpsvmdvp", "refuted: dpwss", "refuted: pmsvm_wp_as_published"]
+    assert {"0.1", "0.5", "1", "2", "4", "8"} <= set(texts)

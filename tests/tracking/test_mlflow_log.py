@@ -239,8 +239,6 @@ def test_one_view_compares_methods_over_all_datasets(uri: str, write_result: Any
     assert behind["claimed: also"][0] == pytest.approx(3.0)
     assert behind["seeded: partly"][0] == pytest.approx(10.0)
     assert behind["claimed: lucky"][0] == pytest.approx(-19.0)
-    assert history(uri, runs["seeded: best"], "accuracy")[1] == (0, pytest.approx((0.65 + 0.55) / 2))
-    assert "accuracy" not in runs["seeded: partly"].data.metrics
     assert runs["seeded: partly"].data.params["datasets"] == '["wine"]'
     # It follows its curves.
     log_results([write_result("best", dataset="iris", epsilons=epsilons, level=0.95), *results[1:]], uri, "abc")
@@ -539,7 +537,10 @@ def test_one_experiment_and_one_link_for_each_data_set(uri: str, write_result: A
     results = [write_result("svm", dataset=name, status="none", epsilons=["inf"]) for name in ("wine", "iris", "old")]
     log_results(results, uri, "abc")
     names = ["demo/wine", "demo/iris", "demo/old", "demo/not-logged"]
-    assert list(experiment_links(uri, "http://127.0.0.1:5000", names)) == ["demo/iris", "demo/old", "demo/wine"]
+    links = experiment_links(uri, "http://127.0.0.1:5000", names)
+    assert list(links) == ["demo/iris", "demo/old", "demo/wine"]
+    # MLflow draws the first ten runs: those that a theorem covers.
+    assert all("orderByKey=params.%60curve%60&orderByAsc=false" in link for link in links.values())
     tags = MlflowClient(uri).get_experiment_by_name("demo/wine").tags
     assert all(f"`{status}`" in tags["mlflow.note.content"] for status in STATUSES)
 

@@ -36,19 +36,19 @@ Runs of earlier values are kept with `current = no`; to compare with them, clear
 
 OVERVIEW_NOTE = f"""\
 One run is one method over all data sets of the benchmark. `points_behind` is its mean distance, in points of \
-accuracy, from the best proved method of each data set: at 0 it is the best everywhere. Scores are means, for methods \
-that ran on all data sets (parameter `datasets`). The status before each name is the weakest on any of them.
+accuracy, from the best proved method of each data set: at 0 it is the best everywhere. It covers the \
+data sets on which the method ran (parameter `datasets`). The status before each name is the weakest on any of them.
 
 {_AXIS}"""
 
-# The charts of the runs with the last run's parameter values, curve by curve, so that claims stand together.
+# Charts of the runs with the last run's parameter values. MLflow draws the first ten: seeded methods, in this order.
 _QUERY = urllib.parse.urlencode(
     {
         "workflowType": "machine_learning",
         "compareRunsMode": "CHART",
         "searchFilter": "tags.current = 'yes'",
         "orderByKey": "params.`curve`",
-        "orderByAsc": "true",
+        "orderByAsc": "false",
     }
 )
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from privsvm.digests import canonical_json, sha256_of_json
-from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, read_results, read_timings
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
@@ -175,7 +174,7 @@ def _step(epsilon: float) -> int:
 def overview_runs(curves: Sequence[CurveRun]) -> list[CurveRun]:
     """Make a run for each method with its mean points behind the best proved method of each dataset.
 
-    Means of scores are added for methods that ran on all datasets. An experiment with one dataset has no such runs.
+    An experiment with one dataset has no such runs.
     """
     experiments: dict[str, list[CurveRun]] = defaultdict(list)
     for curve in curves:
@@ -190,20 +189,16 @@ def overview_runs(curves: Sequence[CurveRun]) -> list[CurveRun]:
                     place = curve.dataset, point.step
                     best[place] = max(point.value, best.get(place, point.value))
         methods = sorted({curve.method for curve in members if len(datasets) > 1})
-        runs += [_overview_run([one for one in members if one.method == name], datasets, best) for name in methods]
+        runs += [_overview_run([one for one in members if one.method == name], best) for name in methods]
     return runs
 
 
-def _overview_run(
-    curves: Sequence[CurveRun], datasets: Collection[str], best: Mapping[tuple[str, int], float]
-) -> CurveRun:
-    values: dict[tuple[str, int], list[float]] = defaultdict(list)
+def _overview_run(curves: Sequence[CurveRun], best: Mapping[tuple[str, int], float]) -> CurveRun:
+    gaps: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve.metrics:
-            if point.name in METRICS and len(curves) == len(datasets):
-                values[point.name, point.step].append(point.value)
             if point.name == "accuracy" and (curve.dataset, point.step) in best:
-                values["points_behind", point.step].append(100 * (best[curve.dataset, point.step] - point.value))
+                gaps[point.step].append(100 * (best[curve.dataset, point.step] - point.value))
     status = max((cast("Worth", curve.parameters["status"]) for curve in curves), key=get_args(Worth).index)
     name = curve_name(curves[0].method, status)
     return replace(
@@ -222,8 +217,8 @@ def _overview_run(
         tags={"guarantee": status},
         # A mean over fewer datasets than elsewhere on the curve is not comparable.
         metrics=tuple(
-            MetricPoint(metric, math.fsum(numbers) / len(numbers), step)
-            for (metric, step), numbers in values.items()
+            MetricPoint("points_behind", math.fsum(numbers) / len(numbers), step)
+            for step, numbers in gaps.items()
             if len(numbers) == len(curves)
         ),
         timings=(),
