@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import re
+import shlex
 import shutil
 import signal
 import threading
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import yaml
 from dp_accounting import get_epsilon_gaussian
+from tests.blocks import blocks_run_by
 from tests.faults.harness import in_fork, kill_at
 from tests.processes import exit_codes
 from tests.release.conftest import run
@@ -519,6 +521,28 @@ def test_exported_releases_are_valid_in_the_registry(hospital):
             check.validate(record)
             several = record["deployment"]["deployment_model"]["release_type"] == "Many releases"
             assert several == (len(entries) > 1)
+
+
+def test_drafts_become_files_that_the_registry_accepts(hospital_copy, monkeypatch):
+    """Its own checks ask for the schema, the name of the file, and text that no line break changes."""
+    monkeypatch.chdir(hospital_copy)
+    export, split = blocks_run_by(__file__)
+    (command,) = export.commands
+    program, *arguments = shlex.split(command.partition(" > ")[0])
+    code, out, _ = run(*arguments)
+    assert (program, code) == ("privsvm", 0)
+    Path("deployments.json").write_text(out)
+    exec(compile(split.text, split.page, "exec"), {})
+    schema = yaml.safe_load((Path(__file__).parents[1] / "deployments-schema.yaml").read_text(encoding="utf-8"))
+    (file,) = (path for path in Path.cwd().glob("*.yaml") if path.name.startswith("hospital_"))
+    assert re.fullmatch(r"[a-z0-9_]+\.yaml", file.name)
+    record = yaml.safe_load(file.read_text())
+    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(record)
+    assert record == json.loads(out)[0]
+    styles = {token.style for token in yaml.scan(file.read_text()) if hasattr(token, "style")}
+    assert styles <= {None, "|", "'", '"'}
+    # As many as the page names.
+    assert str(record).count("to be filled in") == 4
 
 
 @pytest.mark.parametrize(
