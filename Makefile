@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := true
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help prepare prepare-dev run test lint docs ui status sync check reproduce bench leaderboard audit-peers lock clean
+.PHONY: help prepare prepare-dev run test lint docs ui status sync check reproduce bench leaderboard audit-peers publishable lock clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
@@ -40,7 +40,7 @@ lint: prepare-dev  ## Check formatting, style, types, layers, spelling, security
 	codespell
 	bandit --quiet --configfile pyproject.toml --recursive lib stages reproduce bench docs examples tools
 	python tests/advisories.py
-	snakefmt --check Snakefile stages reproduce
+	snakefmt --check Snakefile stages reproduce workflow
 	snakemake --lint
 	snakemake -s reproduce/Snakefile --lint
 
@@ -78,12 +78,15 @@ bench: prepare-dev  ## Time the solvers against named peers
 		|| echo "bench: the peers of bench/requirements.lock cannot be installed here; their columns will say so" >&2
 	python bench/speed.py
 
-# Not in the list above, which is short: docs/leaderboard.md and docs/auditing.md say what they run.
+# Not in the list above, which is short: docs/leaderboard.md, docs/auditing.md and CONTRIBUTING.md say what they run.
 leaderboard: prepare-dev
 	python bench/utility/leaderboard.py
 
 audit-peers: prepare
 	python bench/audit/run_peers.py
+
+publishable: docs
+	python tools/publishable.py
 
 LOCKED := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --upgrade
 # What is already in some locks, the next one leaves out.

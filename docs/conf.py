@@ -11,7 +11,8 @@ _described = subprocess.run(
 )
 release = version = _described.stdout.strip() or "unreleased"
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
+# githubpages writes .nojekyll, without which that host leaves out folders like _static.
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.githubpages"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
 # Types of Python and other packages would need their sites.

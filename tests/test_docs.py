@@ -63,8 +63,9 @@ def test_the_architecture_names_every_folder():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_make_targets_that_pages_name_exist(page):
-    targets = set(re.findall(r"^([a-z-]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
-    assert 10 < len(targets) <= 15
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert 10 < len(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE)) <= 15
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     named = re.findall(r"`make ([a-z][a-z0-9-]+)|^make ([a-z][a-z0-9-]+)", page.read_text(), re.MULTILINE)
     assert {first or second for first, second in named} <= targets
 

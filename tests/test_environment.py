@@ -46,10 +46,11 @@ def read_pins(lock: str = LOCK) -> dict[str, list[Requirement]]:
 def test_conda_recipe_asks_for_what_the_wheel_asks_for():
     recipe = yaml.safe_load((REPOSITORY / "conda/recipe.yaml").read_text())
     build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
-    python = f"python {PROJECT['requires-python']}"
+    assert PROJECT["requires-python"] == f">={recipe['context']['python_min']}"
     plain = [line.replace(">=", " >=") for line in PROJECT["dependencies"]]
-    assert recipe["requirements"]["run"] == [python, *plain]
-    assert recipe["requirements"]["host"] == [python, "pip", *(line.replace(">=", " >=") for line in build)]
+    assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *plain]
+    host = ["python ${{ python_min }}.*", "pip", *(line.replace(">=", " >=") for line in build)]
+    assert recipe["requirements"]["host"] == host
     assert recipe["context"]["version"] == PROJECT["version"]
     assert recipe["about"]["summary"] == PROJECT["description"]
     assert recipe["about"]["license"] == PROJECT["license"]

@@ -24,7 +24,7 @@ def test_an_attack_report_states_the_guarantee(names):
     assert (stated["status"], stated["neighbours"], stated["delta"]) == ("proved", "add_remove", 1e-5)
     assert 0.999 < stated["epsilon"] <= 1
     assert 0.5 < stated["guess at most"] < 0.6
-    assert 0.01 < stated["TPR at FPR 0.01 at most"] < 0.03
+    assert 0.01 < stated["true positives at 1 % false ones at most"] < 0.03
 
 
 def test_raw_results_are_by_split_and_of_all_entries(names):

@@ -141,6 +141,7 @@ def use(python: str | Path, folder: Path, environment: Mapping[str, str]) -> str
     # The wheel brings the fixture.
     (folder / "test_audited.py").write_text(AUDITED)
     call([python, "-I", "-m", "pytest", "-q", "test_audited.py"], folder, environment)
+    call([python, "-I", REPOSITORY / "tests/wheel/use.py"], folder, environment)
     return call([python, "-I", "-c", PROGRAM], folder, environment).strip()
 
 
@@ -173,12 +174,13 @@ def main() -> None:
     """Check every environment; exit with 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=VERSIONS, help="one of the two")
+    parser.add_argument("--build", action="store_true", help="build and check the packages alone")
     options = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(Path(folder))
         print(f"{wheel.name}: {contents(wheel)}", flush=True)
-        for python in pythons():
+        for python in [] if options.build else pythons():
             for versions in [options.only] if options.only else VERSIONS:
                 try:
                     outcome = check(python, versions, wheel)
