@@ -37,7 +37,7 @@ Names, ORCIDs, affiliations and addresses of the authors: CITATION.cff, .zenodo.
 The paper's AI usage disclosure and acknowledgements of funding; conflicts of interest, at submission
 Six months of public history, and a work that used the software: JOSS asks for both before it reviews
 Accounts at the package index, Zenodo and the host of the site; the maintainers in conda/recipe.yaml
-The tag of the version; then the address and hash of its source in conda/recipe.yaml, and its DOI in CITATION.cff
+Tags of the version and of DVC's models (`wine@v0.1.0`); then the source in conda/recipe.yaml, and a DOI in CITATION.cff
 Badges of CI, coverage, site and version, which need the address
 A green run of CI's job `systems`: the wheel has run on Linux alone so far
 Pull requests: conda-forge/staged-recipes, and paper/related-projects.rst into scikit-learn's list"""
