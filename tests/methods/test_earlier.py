@@ -180,7 +180,13 @@ def test_a_model_that_does_not_fit_is_refused_in_one_line(tmp_path):
     without = _forge(tmp_path / "0", tmp_path / "without", history=[{"weight": -1.0, "rows": 1.0}])
     with pytest.raises(ValueError, match="no such folder"):
         PrivateLinearClassifier(**COMMON, after=str(tmp_path / "nowhere")).fit(X, Y)
-    for folder in (str(tmp_path / "cut"), more, without):
+    earlier = {"weight": 1.0, "rows": 1.0, "model": "0" * 64, "epsilon": 1.0, "delta": 1e-5}
+    own = json.loads((tmp_path / "0/model.json").read_text())["history"]
+    unpaid = [
+        _forge(tmp_path / "0", tmp_path / f"unpaid {number}", history=[earlier | terms, *own])
+        for number, terms in enumerate(({"model": None}, {"epsilon": None}, {"epsilon": -1.0}, {"delta": 2.0}))
+    ]
+    for folder in (str(tmp_path / "cut"), more, without, *unpaid):
         with pytest.raises(PrivSVMError):
             PrivateLinearClassifier(**COMMON, after=folder).fit(X, Y)
     # Comparisons may build on comparisons.

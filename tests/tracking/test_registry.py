@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.tracking.test_mlflow_log import only, runs_of
 from tests.tracking.test_stages import call
 
 from privsvm import PrivateLinearClassifier, load
+from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.job import Privacy, TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
 from privsvm_bench.jobs.registration import FOR_COMPARISON, export_for_registry, write_first_model
@@ -102,6 +104,27 @@ def test_the_alias_production_goes_to_the_newest_release(models: tuple[Path, Any
         assert (version.version, version.tags["use"]) in ((1, "released"), ("1", "released"))
     assert len(client.search_model_versions("name = 'demo-wards'")) == 2
     assert "Who is protected" in version.description
+
+
+def test_the_next_call_finishes_one_that_ended_before_the_alias(uri: str, tmp_path: Path) -> None:
+    client = MlflowClient(uri)
+    release_of_wards(tmp_path)
+    tags = export_for_registry(tmp_path / "model", tmp_path / "flavour")
+    arguments = tmp_path / "flavour", tags, "demo-wards", uri, "demo/releases"
+    with sqlite3.connect(uri.removeprefix("sqlite:///")) as database:
+        stop = "BEGIN SELECT RAISE(ABORT, 'the end'); END"
+        database.execute(f"CREATE TRIGGER no_alias BEFORE INSERT ON registered_model_aliases {stop}")
+    with pytest.raises(PrivSVMError):
+        register_model(*arguments)
+    (version,) = client.search_model_versions("name = 'demo-wards'")
+    assert "use" not in version.tags
+    with sqlite3.connect(uri.removeprefix("sqlite:///")) as database:
+        database.execute("DROP TRIGGER no_alias")
+    for _ in range(2):
+        register_model(*arguments)
+        (version,) = client.search_model_versions("name = 'demo-wards'")
+        assert client.get_model_version_by_alias("demo-wards", "production").version == version.version
+        assert version.tags == tags
 
 
 def test_a_card_that_says_more_is_not_registered(uri: str, tmp_path: Path) -> None:

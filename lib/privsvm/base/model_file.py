@@ -61,8 +61,8 @@ class OneRelease(Model, strict=True):
     rows: Annotated[float, pydantic.Field(ge=1, lt=1e100)]
     weight: Annotated[float, pydantic.Field(gt=0, lt=1e100)]
     model: _Digest | None = None
-    epsilon: float | None = None
-    delta: float | None = None
+    epsilon: Annotated[float, pydantic.Field(ge=0)] | None = None
+    delta: Annotated[float, pydantic.Field(ge=0, lt=1)] | None = None
 
 
 class ModelFile(Model, strict=True):
@@ -113,6 +113,9 @@ class ModelFile(Model, strict=True):
             )
         if guarantee.status == "proved" and self.held_back and _covered_scale(self.held_back) != scale_of(guarantee):
             raise PrivSVMError(f"{RECORD}: its guarantee does not cover its counts of rows; get the model again")
+        unpaid = [one for one in self.releases[:-1] if None in (one.model, one.epsilon, one.delta)]
+        if guarantee.status == "proved" and unpaid:
+            raise PrivSVMError(f"{RECORD}: a release in its history has no digest or price; get the model again")
         return guarantee, computed
 
     def risk(self, units: int = 1, *, false_positive_rate: float = 0.01, prior: float = 0.5) -> Risk:

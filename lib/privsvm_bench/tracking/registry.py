@@ -20,12 +20,15 @@ def register_model(
     """Register an exported model with its card as a new version of a name, unless a version has the same tags.
 
     The files go to the run with a record key, or to a new run of the MLflow experiment. The alias ``production`` goes
-    to released models alone. Raises PrivSVMError if the store cannot be used.
+    to released models alone. A release gets the tag ``use`` last: without it, an interrupted call is finished by the
+    next one. Raises PrivSVMError if the store cannot be used.
     """
+    begun = {key: tag for key, tag in tags.items() if key != "use"} if tags["use"] == "released" else dict(tags)
     with open_store(tracking_uri) as client:
         if not client.search_registered_models(f"name = '{name}'"):
             client.create_registered_model(name)
-        if any(version.tags == tags for version in client.search_model_versions(f"name = '{name}'")):
+        versions = client.search_model_versions(f"name = '{name}'")
+        if any(version.tags == tags for version in versions):
             return
         experiment_id = open_experiment(client, experiment, tracking_uri, CURVE_NOTE if record_key else _NOTE)
         run = next(find_runs(client, experiment_id, record_key), None) if record_key else None
@@ -39,6 +42,10 @@ def register_model(
             shutil.copytree(files, place / "model", dirs_exist_ok=True)
         card = (files / "card.md").read_text(encoding="utf-8")
         source = f"{run.info.artifact_uri}/model"
-        version = client.create_model_version(name, source, run.info.run_id, dict(tags), description=card)
+        unfinished = [version for version in versions if version.tags == begun]
+        version = unfinished[0] if unfinished else None
+        if version is None:
+            version = client.create_model_version(name, source, run.info.run_id, begun, description=card)
         if tags["use"] == "released":
             client.set_registered_model_alias(name, PRODUCTION, version.version)
+            client.set_model_version_tag(name, version.version, "use", tags["use"])

@@ -1,5 +1,6 @@
 """Which columns matter in a model, and how far noise may mislead about it."""
 
+import dataclasses
 import json
 import shlex
 import shutil
@@ -13,11 +14,12 @@ from tests.release.made_up import release_of_wards, write_folder
 import privsvm
 from privsvm import PrivateLinearClassifier
 from privsvm.base.feature_steps import Step
+from privsvm.base.model_file import read_model
 from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.errors import PrivSVMError
 from privsvm.methods import PrivateSVMClassifier
 from privsvm.numerics.noise.noise_source import NoiseSource
-from privsvm.release.documents.explanation import JOINT, Explanation
+from privsvm.release.documents.explanation import JOINT, Explanation, explain_on_card
 from privsvm.tables.schema import read_schema
 
 COMMON = {"epsilons": (1.0,), "guarantees": (), "n_classes": 2}
@@ -143,6 +145,20 @@ def test_models_without_known_noise_have_no_intervals():
     other = privsvm.SVMClassifier().fit([[0.0], [1.0]] * 3, [0, 1] * 3)._path
     with pytest.raises(PrivSVMError, match="no sums over its columns"):
         Explanation(other, 1)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["coef", "intercept", "noise", "kept"])
+def test_numbers_that_overflow_are_one_line_and_no_card(hospital, name):
+    """In a file that somebody made up: nothing is said of them."""
+    path, record = read_model(hospital / "model")
+    for size in (1e31, 1e154, 1e308):
+        huge = dataclasses.replace(path, **{name: np.full_like(getattr(path, name), size)})
+        with pytest.raises(PrivSVMError, match=r"explain: a number of the model is beyond 1e\+30"):
+            Explanation(huge, record.n_features)
+        assert explain_on_card(huge, record) is None
+    largest = dataclasses.replace(path, **{name: np.full_like(getattr(path, name), 1e30)})
+    assert np.isfinite([column.share for column in Explanation(largest, record.n_features).columns]).all()
 
 
 def test_command_and_card_explain(hospital, hospital_copy, monkeypatch):

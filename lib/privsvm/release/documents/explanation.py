@@ -7,6 +7,7 @@ constant beside rows of norm 1, and random Fourier features, belong to all colum
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -29,8 +30,9 @@ _CONDITIONAL = (
     "they are."
 )
 _ERROR, _QUANTILE = 0.05, 1.96
-# Made-up rows, and numbers in them at most; values of a number at which its effect is shown; a bound that is none.
-_MADE_UP_ROWS, _MADE_UP_NUMBERS, _VALUES, _NO_BOUND = 1000, 4_000_000, 9, 1e100
+# Made-up rows, and numbers in them at most; values of a number at which its effect is shown; a bound that is none; the
+# largest weight or feature, whose powers do not overflow.
+_MADE_UP_ROWS, _MADE_UP_NUMBERS, _VALUES, _NO_BOUND, _LARGEST = 1000, 4_000_000, 9, 1e100, 1e30
 # Steps from no share to all; degrees of freedom from which a chi-square number is normal; a number next to none.
 _GRID, _MANY_DEGREES, _LEAST = 1000, 1e6, 1e-200
 _ON_CARD = 12
@@ -75,10 +77,11 @@ class Explanation:
 
     Without a `schema`, each column of the rows is one. `columns` are shares in the order of the table; the part of
     all columns jointly follows, where there is one. Raises PrivSVMError for a model whose scores are no sums over
-    features.
+    features, or whose numbers overflow.
     """
 
     @one_blas_thread()
+    @np.errstate(all="ignore")
     def __init__(self, path: ReleasedPath, n_features: int, schema: Schema | None = None) -> None:
         if not isinstance(path, LinearPath) or path.by_votes:
             raise PrivSVMError(f"explain: the scores of a model of kind {path.kind!r} are no sums over its columns")
@@ -98,6 +101,9 @@ class Explanation:
         # Noise that adds up to zero over k scores is as much as in k - 1.
         self._copies = max(len(self._coef) - 1, 1)
         features = self._features(self._make_up_rows(owners.size))
+        numbers = features, path.coef, path.intercept, self._kept, () if self._noise is None else self._noise
+        if not all(np.max(np.abs(array), initial=0.0) <= _LARGEST for array in numbers):
+            raise PrivSVMError(f"explain: a number of the model is beyond {_LARGEST:g}; get the model again")
         self._mean = features.mean(axis=0)
         self._centred = features - self._mean
         intercept = path.intercept[0, 0]
@@ -292,4 +298,8 @@ def explain_on_card(path: ReleasedPath, record: ModelFile) -> dict[str, Any] | N
     """Explain a model by a table's columns; None where no intervals are known, or there is no schema."""
     if record.table is None or not isinstance(path, NoisyLinearPath):
         return None
-    return Explanation(path, record.n_features, parse_schema(record.table, "the model's schema")).to_card()
+    schema = parse_schema(record.table, "the model's schema")
+    # A release is paid for before its card is made: nothing may raise.
+    with contextlib.suppress(PrivSVMError):
+        return Explanation(path, record.n_features, schema).to_card()
+    return None
