@@ -12,7 +12,6 @@ from privsvm.families.moments import scaled_descent
 from privsvm.families.moments.scaled_descent import (
     Budget,
     Recipe,
-    class_weights_from,
     noisy_count,
     public_frequencies,
     signal_chances,
@@ -222,7 +221,7 @@ def test_a_row_depends_on_itself_and_on_releases_alone(name, size):
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_event_is_that_of_the_noise_and_costs_the_budget(name, relation):
     recipe, allowed = RECIPES[name], budget(relation, 2.0)
-    event = recipe.event(dataclasses.replace(allowed, share=0.5))
+    event = recipe.event(dataclasses.replace(allowed, n_counts=50))
     stated = [release.noise_multiplier for release, count in leaves(event) for _ in range(count)]
     assert all(isinstance(release, Gaussian) for release, _ in leaves(event))
     factor = 1.0 if relation == "add_remove" else 2.0
@@ -270,15 +269,14 @@ def test_fewer_frequencies_are_the_first_ones_of_more():
 
 def test_noisy_counts():
     codes = np.repeat([0, 1, 2], [700, 250, 0])
-    exact = noisy_count(codes, 3, budget(), 0.01, Silence())
+    exact = noisy_count(codes, 3, budget(), Silence())
     assert exact[:2].tolist() == [700.0, 250.0]
     # An empty class counts for twice the noise.
     assert exact[2] == pytest.approx(2 * budget().multiplier(0.01))
-    assert noisy_count(codes, 1, budget(), 0.01, Silence()).tolist() == [950.0]
-    drawn = [noisy_count(codes, 3, budget(), 0.01, NoiseSource(bytes([i] * 32)))[0] for i in range(200)]
+    assert noisy_count(codes, 1, budget(), Silence()).tolist() == [950.0]
+    drawn = [noisy_count(codes, 3, budget(), NoiseSource(bytes([i] * 32)))[0] for i in range(200)]
     # The standard deviation of 200 draws: chance of a false alarm below 1e-6; the keys are fixed besides.
     assert np.std(drawn) == pytest.approx(budget().multiplier(0.01), rel=0.26)
-    assert class_weights_from(np.array([700.0, 250.0, 100.0])).tolist() == [100 / 700, 100 / 250, 1.0]
 
 
 def test_without_noise_to_speak_of_rows_are_centred_and_evened_out():

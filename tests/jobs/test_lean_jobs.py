@@ -58,9 +58,9 @@ def a_path(cls, **arrays):
 
 LINEAR = {"coef": np.ones((1, 1, 1, 3)), "intercept": np.zeros((1, 1, 1))}
 STEPS = (
-    Step("unit"), Step("direction", centre=np.ones((1, 1, 3))),
-    Step("standardise", centre=np.zeros((1, 1, 3)), spread=np.ones((1, 1, 3)), bound=np.ones(1)),
-    Step("fourier", frequencies=np.ones((3, 4)), count=np.full((1, 1), 4), beside=np.ones(1)),
+    Step("unit"), Step("direction", {"centre": np.ones((1, 1, 3))}),
+    Step("standardise", {"centre": np.zeros((1, 1, 3)), "spread": np.ones((1, 1, 3)), "bound": np.ones(1)}),
+    Step("fourier", {"frequencies": np.ones((3, 4)), "count": np.full((1, 1), 4), "beside": np.ones(1)}),
 )  # fmt: skip
 PATHS = {
     "linear": a_path(LinearPath, **LINEAR),

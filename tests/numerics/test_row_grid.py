@@ -174,7 +174,7 @@ def rows_of_all_sizes(seed=0, n=120, d=9):
 @given(st.lists(FINITE, min_size=1, max_size=8), st.sampled_from([0.0, 1.0, 0.3, 1e-300, 1e300]))
 @settings(max_examples=400, deadline=None)
 def test_cells_are_the_unit_row_truncated(row, constant):
-    cells, constants, norms = unit_cells(np.array([row]), constant)
+    cells, constants, norms, _ = unit_cells(np.array([row]), constant)
     numbers = [Fraction(value) for value in [*row, constant]]
     integers = [int(value) for value in [*cells[0], constants[0]]]
     assert sum(value * value for value in integers) <= 2**40
@@ -223,7 +223,7 @@ def test_unit_rows_on_grid():
 def test_rows_that_are_none_leave_nothing():
     # As whole numbers they would be -2^63, whose square is 0: longer than any row, and not found to be.
     rows = np.array([[np.nan, 1.0], [1.0, np.inf], [-np.inf, 0.0], [0.0, np.nan], [3.0, 4.0]])
-    cells, constants, _ = unit_cells(rows, 0.5)
+    cells, constants, *_ = unit_cells(rows, 0.5)
     assert not cells[:4].any()
     assert not constants[:4].any()
     assert cells[4].all()

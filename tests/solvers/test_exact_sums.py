@@ -77,7 +77,7 @@ def reference_cells(X, codes, coef, intercept, steps, bound):
     """Sum of the products of one row after the other, in Python's integers; regulariser outside."""
     c = coef.shape[0]
     s = steps.intercept_scale if steps.fit_intercept else 0.0
-    rows, constants, norms = unit_cells(X, s)
+    rows, constants, norms, _ = unit_cells(X, s)
     weights = np.column_stack([coef, intercept if steps.fit_intercept else np.zeros(c)])
     exponent = 31 - math.frexp(math.sqrt(sum(Fraction(w) ** 2 for w in weights.ravel())))[1]
     integers = [[round(Fraction(w) * Fraction(2) ** exponent) for w in row] for row in weights]

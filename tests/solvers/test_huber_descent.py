@@ -14,6 +14,10 @@ from privsvm.solvers.gradients.huber_descent import HuberDescent, descend, exact
 BOUND = 2**38
 
 
+def noise_shift(multiplier, size):
+    return huber_descent._StepNoise(HuberDescent(n_steps=1, length=1.0, noise_multiplier=multiplier), size, None).shift
+
+
 def as_integers(array):
     return np.array([int(value) for value in array.ravel()], dtype=object)
 
@@ -75,7 +79,7 @@ def test_no_neighbour_moves_a_sum_by_more_than_the_bound(seed, kind, c, n):
     X, y = rng.normal(size=(n, 3)), rng.integers(0, c, size=n)
     weights, shares = rng.normal(size=(1 if c == 2 else c, 3)) * 10.0, rng.uniform(0.1, 1.0, size=c)
     first, second, relation = neighbours(X, y, c, kind, rng)
-    shift = huber_descent._noise_shift(5.0, weights.size)
+    shift = noise_shift(5.0, weights.size)
     sums = [
         as_integers((gradient_cells(unit_cells(rows)[0], codes, c, shares, weights) + (1 << shift >> 1)) >> shift)
         for rows, codes in (first, second)
@@ -130,7 +134,7 @@ def test_noise_is_its_streams_bit_for_bit():
     none, key = np.zeros((0, 5)), bytes(range(32))
     steps = HuberDescent(n_steps=3, length=6.0, noise_multiplier=4.0)
     weights = descend(none, np.zeros(0, dtype=int), 3, np.ones(3), steps, NoiseSource(key))
-    shift = huber_descent._noise_shift(4.0, 15)
+    shift = noise_shift(4.0, 15)
     sigma = 4.0 * (2.0 ** (38 - shift) + math.sqrt(15)) * (1 + 2.0**-50) ** 2
     source = NoiseSource(key)
     noise = np.stack([source.rounded_normals(sigma, 15).reshape(3, 5) for _ in range(3)]) * 2.0 ** (shift - 38)
@@ -151,9 +155,9 @@ def test_the_variance_of_noise_in_weights():
 
 
 def test_a_large_multiplier_gets_a_wider_grid():
-    shift = huber_descent._noise_shift(1e9, 15)
+    shift = noise_shift(1e9, 15)
     assert 1e9 * 2.0 ** (38 - shift) <= 2.0**40
-    assert shift > huber_descent._noise_shift(1.0, 15)
+    assert shift > noise_shift(1.0, 15)
 
 
 def test_sums_beyond_int64_wrap_around_with_their_noise(monkeypatch):

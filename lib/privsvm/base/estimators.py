@@ -29,10 +29,10 @@ from privsvm.base.parameters import (
     NEIGHBOURS,
     RANDOM_STATE,
     DeclaredEstimator,
+    check_consent,
 )
 from privsvm.base.released import ReleasedPath
 from privsvm.base.rows import as_training_rows, rows_to_predict
-from privsvm.base.validation import check_consent, common_tags
 from privsvm.constraints import POSITIVE, is_trusted
 from privsvm.digests import canonical_json
 from privsvm.numerics.compiled.threads import one_blas_thread
@@ -468,9 +468,6 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
     def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
         """Train and keep the model; random draws come from `rng`."""
 
-    def __sklearn_tags__(self) -> Any:
-        return common_tags(super().__sklearn_tags__())
-
 
 class DescribedRelease(abc.ABC):
     """Words of the privacy records of a family, which each of its methods has; a mixin."""
@@ -662,7 +659,7 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         self.guarantee_ = path.guarantees[0]
 
     def __sklearn_tags__(self) -> Any:
-        tags = common_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         # scikit-learn's checks must not expect accuracy on tiny datasets.
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None

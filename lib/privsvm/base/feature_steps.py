@@ -27,11 +27,12 @@ class _Kind:
     is_optional: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
 class Step:
     """A step with its arrays by name, of all models of a path or of one, which has numbers in place of (E, R)."""
 
-    def __init__(self, name: str, /, **arrays: Any) -> None:
-        self.name, self.arrays = name, arrays
+    name: str
+    arrays: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def of_model(self, epsilon_index: int, repeat: int, width: int) -> Step | None:
         """Cut the arrays to one model and to the width of its rows; None where it leaves out the step."""
@@ -44,7 +45,7 @@ class Step:
             cut = array[tuple(slice(width if word == "d" else None) for word in words)]
             arrays[name] = cut if words else cut.item()
         is_zero = not any(array.any() for array in own)
-        return None if is_zero and STEPS[self.name].is_optional else Step(self.name, **arrays)
+        return None if is_zero and STEPS[self.name].is_optional else Step(self.name, arrays)
 
     @property
     def key(self) -> Any:

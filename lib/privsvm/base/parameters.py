@@ -75,6 +75,11 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
             cls.__init__ = _constructor(cls, declared)  # type: ignore[method-assign]
         cls.__doc__ = _documentation(cls, declared)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def check_declared(self) -> None:
         """Check all parameters. Whatever trains or releases a model calls this first.
 
@@ -235,3 +240,20 @@ RANDOM_STATE: Any = parameter(
     effect="draw",
     common=True,
 )
+
+
+def check_consent(allow_unsound: bool, problem: str) -> None:
+    """Raise ValueError if the user has not consented to a method whose epsilon does not hold."""
+    if not allow_unsound:
+        raise ValueError(f"allow_unsound={allow_unsound!r}: {problem}; consent with allow_unsound=True")
+
+
+def check_bounds(bounds: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return public bounds as two arrays (d,)."""
+    try:
+        low, high = (np.array(np.broadcast_to(np.asarray(bound, dtype=np.float64), n_features)) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = np.ones(1), np.zeros(1)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise ValueError(f"bounds={bounds!r}: must be (low, high), finite, low not above high")
+    return low, high

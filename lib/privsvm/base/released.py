@@ -580,7 +580,7 @@ def path_from_arrays(kind: str, arrays: Mapping[str, np.ndarray], **common: Any)
         raise PrivSVMError(f"model file: array {sorted(missing)[0]!r} is missing; delete the model and run again")
     *words, name = kind.split(" ")
     steps = [
-        Step(word, **{part: arrays[f"{number}.{part}"] for part in STEPS[word].shapes})
+        Step(word, {part: arrays[f"{number}.{part}"] for part in STEPS[word].shapes})
         for number, word in enumerate(words)
     ]
     stored: dict[str, Any] = {part: arrays[part] for part in PATHS[name].shapes} | common

@@ -9,7 +9,6 @@ from sklearn.base import OneToOneFeatureMixin
 
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
 from privsvm.base.rows import as_training_rows
-from privsvm.base.validation import common_tags
 from privsvm.constraints import one_of
 from privsvm.families.condensed.condensation import SCALES, Condensed, TripleOptions, condense_rows
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
@@ -120,7 +119,7 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
         return self
 
     def __sklearn_tags__(self):
-        return sampler_tags(common_tags(super().__sklearn_tags__()))
+        return sampler_tags(super().__sklearn_tags__())
 
 
 class CISVMClassifier(CondensedClassifier):

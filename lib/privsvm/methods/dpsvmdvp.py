@@ -17,9 +17,8 @@ import scipy.sparse
 
 from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
-from privsvm.base.parameters import LABELS, parameter
+from privsvm.base.parameters import LABELS, check_consent, parameter
 from privsvm.base.released import KernelPath
-from privsvm.base.validation import check_consent
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.privacy.events import Neighbours

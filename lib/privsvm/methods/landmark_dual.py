@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import Release
-from privsvm.base.parameters import parameter
+from privsvm.base.parameters import check_bounds, parameter
 from privsvm.base.released import OneVsRestKernelPath
-from privsvm.base.validation import check_bounds
 from privsvm.constraints import COUNT, FLAG, POSITIVE, Constraint, either, one_of, whole
 from privsvm.families.output_perturbation.hinge_release import (
     Features,

@@ -19,9 +19,8 @@ import scipy.sparse
 
 from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_move
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
-from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
+from privsvm.base.parameters import C_PUBLIC, DELTA, check_consent, parameter
 from privsvm.base.released import LinearPath
-from privsvm.base.validation import check_consent
 from privsvm.constraints import BOUND, POSITIVE, one_of
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT

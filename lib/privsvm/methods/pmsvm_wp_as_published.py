@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import Release
-from privsvm.base.parameters import parameter
-from privsvm.base.validation import check_consent
+from privsvm.base.parameters import check_consent, parameter
 from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT

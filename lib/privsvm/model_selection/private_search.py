@@ -30,9 +30,9 @@ from privsvm.base.estimators import (
     reason_if_subclass,
     rollback_on_error,
 )
+from privsvm.base.parameters import check_consent
 from privsvm.base.released import ReleasedPath, codes_one_by_one
 from privsvm.base.rows import as_training_rows
-from privsvm.base.validation import check_consent, common_tags
 from privsvm.constraints import SHARE, plain, real
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.noise.noise_source import NoiseSource, Sensitivity
@@ -453,7 +453,8 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
-        tags = common_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags

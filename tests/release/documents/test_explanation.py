@@ -29,10 +29,14 @@ def hats_path(weights, n_frequencies=0):
     """A model of two numbers and an indicator: columns, constant, two hats of each number, and random features."""
     steps = [
         Step(
-            "columns", lower=-np.ones(3), upper=np.ones(3), indicators=np.array([0.0, 1.0, 0.0]),
-            constant=np.ones((1, 1)), n_hats=np.full((1, 1), 2), hat_weight=np.ones((1, 1)),
+            "columns",
+            {"lower": -np.ones(3), "upper": np.ones(3), "indicators": np.array([0.0, 1.0, 0.0]),
+             "constant": np.ones((1, 1)), "n_hats": np.full((1, 1), 2), "hat_weight": np.ones((1, 1))},
         ),
-        Step("fourier", frequencies=np.ones((8, 2)), count=np.full((1, 1), n_frequencies), beside=np.ones(1)),
+        Step(
+            "fourier",
+            {"frequencies": np.ones((8, 2)), "count": np.full((1, 1), n_frequencies), "beside": np.ones(1)},
+        ),
     ]  # fmt: skip
     coef = np.array(weights, dtype=float).reshape(1, 1, 1, -1)
     noise = {"noise": np.full((1, coef.shape[-1]), 1e-3), "kept": np.ones(coef.shape[-1])}

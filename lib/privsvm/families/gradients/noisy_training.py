@@ -141,9 +141,10 @@ def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], 
     steps: tuple[Step, ...] = ()
     if scaling == "whiten":
         centre, spread = features
-        steps = (Step("standardise", centre=centre, spread=spread, bound=np.full(1, feature_bound(coef.shape[-1]))),)
+        bound = np.full(1, feature_bound(coef.shape[-1]))
+        steps = (Step("standardise", {"centre": centre, "spread": spread, "bound": bound}),)
     elif scaling == "centre":
-        steps = (Step("unit"), *(Step("direction", centre=centre) for centre in features))
+        steps = (Step("unit"), *(Step("direction", {"centre": centre}) for centre in features))
     return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
 
 

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
-from privsvm.base.parameters import BOUNDS, DELTA, parameter
+from privsvm.base.parameters import BOUNDS, DELTA, check_bounds, parameter
 from privsvm.base.released import TreesPath
-from privsvm.base.validation import check_bounds
 from privsvm.constraints import Constraint
 from privsvm.families.histograms.quantiles import noisy_ranges, quantile_edges
 from privsvm.families.output_perturbation.perturbation import EVERY_RELEASE, REFUSED_DATA

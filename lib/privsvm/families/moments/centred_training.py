@@ -125,7 +125,7 @@ class CentredRowsClassifier(DescribedRelease, PrivateClassifier):
             for repeat in range(release.repeats)
         ]
         coef, intercept, centre = release.stack_models(models)
-        steps, seconds = (Step("unit"), Step("direction", centre=centre)), time.perf_counter() - started
+        steps, seconds = (Step("unit"), Step("direction", {"centre": centre})), time.perf_counter() - started
         return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:

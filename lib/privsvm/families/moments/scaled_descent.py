@@ -17,11 +17,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from privsvm.base.feature_steps import Step
 from privsvm.families.moments.second_moments import (
     MomentsMechanism,
     centre_rows,
@@ -42,11 +45,15 @@ from privsvm.solvers.gradients.huber_descent import HuberDescent, condition_of_p
 
 # Budgets of all releases together must not exceed the whole by round-off.
 _ROUND_UP = 1.0 + 2.0**-40
+# Share of the budget for each noisy number of rows: of every class, and of all rows.
+_COUNT_SHARE = 0.01
 # Counts are in whole numbers of this share of a row.
 _COUNT_CELLS = 2.0**10
 # Rows whose codes are counted at a time: NumPy makes them wider.
 _COUNTED_ROWS = 2**20
 _AS_THEY_ARE = Columns()
+# Of the paths of these models.
+_KIND = "columns unit direction fourier unit linear"
 # The constant beside unit rows of two classes: so large that the largest class is known before anything else is.
 _CONSTANT = 0.4
 # The noise that descent leaves in weights, over what all steps add: steps lead back a little. (Splice and tables with
@@ -63,15 +70,12 @@ _ORTHOGONAL = 128
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Budget:
-    """A budget of Gaussian releases.
-
-    Releases with it get shares of `share`, the part of the budget that is left.
-    """
+    """A budget of Gaussian releases: `n_counts` noisy counts take a share each, and the others the rest."""
 
     epsilon: float
     delta: float
     neighbours: Neighbours
-    share: float = 1.0
+    n_counts: int = 0
 
     @property
     def signal(self) -> float:
@@ -80,7 +84,12 @@ class Budget:
 
     def multiplier(self, share: float) -> float:
         """Return the noise multiplier of a release that costs a share of the rest of the budget."""
-        return _ROUND_UP / (self.signal * math.sqrt(self.share * share))
+        return _ROUND_UP / (self.signal * math.sqrt((1.0 - self.n_counts * _COUNT_SHARE) * share))
+
+    @property
+    def count_multiplier(self) -> float:
+        """Noise multiplier of each noisy count."""
+        return _ROUND_UP / (self.signal * math.sqrt(_COUNT_SHARE))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,18 +157,9 @@ class Recipe:
         return public_frequencies(n_features, self.n_frequencies, self.gamma)
 
     @property
-    def releases(self) -> dict[str, float]:
-        """Shares of the releases before the steps, by name."""
-        shares = {
-            "mean": self.mean_share,
-            "second moment": self.moment_share,
-        }
-        return {name: share for name, share in shares.items() if share > 0.0}
-
-    @property
     def step_share(self) -> float:
         """Share of one step, where no other release pays for a part of it."""
-        return (1.0 - math.fsum(self.releases.values())) / self.n_steps
+        return (1.0 - math.fsum([self.mean_share, self.moment_share])) / self.n_steps
 
     def joint_share(self, neighbours: Neighbours) -> float | None:
         """Share of the second moment and all steps as one release, under the relation where that needs less; or None.
@@ -173,10 +173,9 @@ class Recipe:
 
     def event(self, budget: Budget) -> Event:
         """Event of a training with a budget."""
-        releases, joint = self.releases, self.joint_share(budget.neighbours)
-        if joint is not None:
-            releases["second moment"] = joint
-        before = [Gaussian(budget.multiplier(share)) for share in releases.values()]
+        joint = self.joint_share(budget.neighbours)
+        shares = (self.mean_share, self.moment_share if joint is None else joint)
+        before = [Gaussian(budget.multiplier(share)) for share in shares if share > 0.0]
         if joint is not None:
             return Composed(tuple(before))
         steps = SelfComposed(Gaussian(budget.multiplier(self.step_share)), self.n_steps)
@@ -197,8 +196,8 @@ def public_frequencies(n_features: int, n_frequencies: int, gamma: float) -> np.
     return np.ascontiguousarray(math.sqrt(2.0 * gamma) * np.hstack(blocks)[:, :n_frequencies])
 
 
-def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float, source: NoiseSource) -> np.ndarray:
-    """Noisy numbers of rows (c,) of each class, for a share of the budget; none is below twice its noise.
+def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, source: NoiseSource) -> np.ndarray:
+    """Noisy numbers of rows (c,) of each class; none is below twice its noise.
 
     With one class they are the number of rows.
     """
@@ -208,29 +207,10 @@ def noisy_count(codes: np.ndarray, n_classes: int, budget: Budget, share: float,
         block_counts = (np.bincount(codes[start : start + _COUNTED_ROWS], minlength=n_classes) for start in starts)
         exact = sum(block_counts, np.zeros(n_classes, dtype=np.int64))
     exact *= int(_COUNT_CELLS)
-    multiplier = budget.multiplier(share)
+    multiplier = budget.count_multiplier
     stated = Sensitivity(_COUNT_CELLS, per_row=True, grid=1.0 / _COUNT_CELLS)
     counts = source.add_rounded_normals(exact, multiplier * _COUNT_CELLS * _ROUND_UP, stated) / _COUNT_CELLS
     return np.maximum(counts, max(2.0 * multiplier, 1.0))
-
-
-def class_weights_from(sizes: np.ndarray) -> np.ndarray:
-    """Weights of the classes that give all the same say, the largest 1; `sizes` are counts or shares."""
-    weights: np.ndarray = sizes.min() / sizes
-    return weights
-
-
-def _subtract_mean(
-    cells: Any, recipe: Recipe, budget: Budget, public_mean: np.ndarray, source: NoiseSource
-) -> tuple[Any, np.ndarray]:
-    """Subtract a mean from unit rows, given as whole numbers; return unit rows (n, d), and the mean.
-
-    A noisy mean, shrunk toward the public one, if there is a share of the budget for it.
-    """
-    mean = public_mean
-    if recipe.mean_share > 0.0:
-        mean = noisy_centre(cells, recipe.n_rows, budget.multiplier(recipe.mean_share), source, public_mean)
-    return (centre_rows(cells, mean) if mean.any() else map_rows(cells, _over_cells)), mean
 
 
 def _over_cells(cells: Any) -> np.ndarray:
@@ -294,8 +274,10 @@ def train(
     Rows (n, d) are unit rows as whole numbers, see `privsvm.numerics.rows.unit_grid.unit_cells`. The
     weights of the classes, from 0 to 1, are public or released before; `public_mean` (d,) of unit rows is public.
     """
-    public_mean = np.zeros(rows.shape[1]) if public_mean is None else public_mean
-    scaled, mean = _subtract_mean(rows, recipe, budget, public_mean, source.part("mean"))
+    mean = np.zeros(rows.shape[1]) if public_mean is None else public_mean
+    if recipe.mean_share > 0.0:
+        mean = noisy_centre(rows, recipe.n_rows, budget.multiplier(recipe.mean_share), source.part("mean"), mean)
+    scaled = centre_rows(rows, mean) if mean.any() else map_rows(rows, _over_cells)
     if recipe.n_frequencies > 0:
         frequencies = recipe.frequencies(rows.shape[1])
         width = rows.shape[1] + 2 * recipe.n_frequencies
@@ -337,3 +319,71 @@ def train(
     noise = np.ones((1, kept.size)) if matrix is None else matrix[:, :-1]
     noise = noise * (scale * math.sqrt(descent.noise_variance))
     return ScaledModel(coef=coef[:, :-1] * scale, intercept=coef[:, -1] * constant, mean=mean, noise=noise, kept=kept)
+
+
+def read_earlier(
+    folder: str, *, classes: np.ndarray, neighbours: str, bounds: Mapping[str, np.ndarray], randomness: str
+) -> tuple[EarlierModel, list[Any]]:
+    """Read the model in a folder, and list the releases in it.
+
+    Whatever it says, it changes no sensitivity: rows stay unit rows. Raises PrivSVMError for files that are damaged or
+    state more than their event, and ValueError for a model that does not fit.
+    """
+    # Imported late: training does not wait for pydantic.
+    from privsvm.base.model_file import plain_labels, read_model
+
+    if not Path(folder).is_dir():
+        raise ValueError(f"after={folder!r}: no such folder; give the folder of a saved model")
+    path, record = read_model(folder)
+    guarantee, labels, codes = record.judged[0], plain_labels(classes.tolist()), [*range(classes.size)]
+    arrays: Any = {step.name: step.arrays for step in getattr(path, "steps", ())}
+    columns, is_ours = arrays.get("columns", {}), path.kind.replace("noisy_", "") == _KIND
+    fits = {
+        "it is no model of PrivateLinearClassifier": is_ours and record.history is not None,
+        f"its guarantee is {guarantee.status}, not proved": guarantee.status in ("proved", randomness),
+        # A release trains on the codes of its schema's classes.
+        f"its classes are {record.classes}": labels == record.classes or (record.table and labels == codes),
+        f"its relation is {guarantee.neighbours}": guarantee.neighbours == neighbours,
+        "it has other columns": all(np.array_equal(columns.get(name), bounds[name]) for name in bounds),
+    }
+    for problem, holds in fits.items():
+        if not holds:
+            raise ValueError(f"after={folder!r}: {problem}; give a model of such releases alone, or none")
+    weights, fourier = path.arrays(), arrays["fourier"]
+    earlier = EarlierModel(
+        coef=weights["coef"][0, 0], intercept=weights["intercept"][0, 0], mean=arrays["direction"]["centre"][0, 0],
+        columns=Columns(*(columns[name][0, 0].item() for name in Columns._fields)),
+        frequencies=fourier["frequencies"][:, : fourier["count"].item()],
+        weight=sum(one.weight for one in record.releases),
+    )  # fmt: skip
+    return earlier, record.releases
+
+
+def make_path(
+    models: Sequence[ScaledModel], recipes: Sequence[Recipe], bounds: dict[str, np.ndarray], n_epsilons: int
+) -> dict[str, Any]:
+    """Make the weights and steps of a path from E R models, padded to the widest, and the bounds of columns."""
+
+    def stack(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        arrays = list(arrays)
+        width = max(array.shape[-1] for array in arrays)
+        rows = [np.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, width - row.shape[-1])]) for row in arrays]
+        return np.reshape(rows, (n_epsilons, -1, *rows[0].shape))
+
+    columns = {
+        name: np.reshape([getattr(recipe.columns, name) for recipe in recipes], (n_epsilons, -1))
+        for name in Columns._fields
+    }
+    count = np.reshape([recipe.n_frequencies for recipe in recipes], (n_epsilons, -1))
+    # Fewer are the first ones of more: rows with random features are all as wide.
+    most, widest = int(count.argmax()), max(model.mean.size for model in models)
+    frequencies = recipes[most].frequencies(models[most].mean.size) if count.any() else np.empty((widest, 0))
+    steps = (
+        Step("columns", bounds | columns),
+        Step("unit"),
+        Step("direction", {"centre": stack(model.mean for model in models)}),
+        Step("fourier", {"frequencies": frequencies, "count": count, "beside": np.ones(1)}),
+        Step("unit"),
+    )
+    coef, intercept = stack(model.coef for model in models), stack(model.intercept for model in models)
+    return {"coef": coef, "intercept": intercept, "steps": steps}

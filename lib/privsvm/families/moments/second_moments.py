@@ -293,12 +293,9 @@ class MomentsMechanism:
         gram[upper[::-1]] = gram[upper]
         if self.n_codes:
             cross = source.add_rounded_normals(cross, others, stated._replace(more=follows))
-        return Moments(self._numbers(gram), self._numbers(cross))
-
-    def _numbers(self, cells: np.ndarray) -> np.ndarray:
         # Reduced by the modulus of the sums, which may have wrapped around: a function of the exact ones.
-        numbers: np.ndarray = ((cells << self.shift) >> self.shift) * 2.0 ** (self.shift - _PRODUCT_BITS)
-        return numbers
+        unit = 2.0 ** (self.shift - _PRODUCT_BITS)
+        return Moments(*(((sums << self.shift) >> self.shift) * unit for sums in (gram, cross)))
 
     def largest_distance(self) -> float:
         """Distance of the moments of two rows as far from each other as rows with a constant feature are, and noisy.

@@ -49,7 +49,7 @@ def train_on_blocks(
     return model, {
         "coef": model.coef[None, None],
         "intercept": model.intercept[None, None],
-        "steps": (Step("power", power=np.array([1.0 if kernel == "linear" else model.gamma / gamma])),),
+        "steps": (Step("power", {"power": np.array([1.0 if kernel == "linear" else model.gamma / gamma])}),),
     }
 
 

@@ -76,5 +76,5 @@ class FourierRows(HingeReleaseClassifier):
         self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]
     ) -> LinearPath:
         count = np.full(coef.shape[:2], features.model.shape[1])
-        steps = (Step("fourier", frequencies=features.model, count=count, beside=np.zeros(1)),)
+        steps = (Step("fourier", {"frequencies": features.model, "count": count, "beside": np.zeros(1)}),)
         return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), steps=steps, **seconds)

@@ -15,20 +15,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsvm.base.estimators import PrivateClassifier, Release
-from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, parameter
+from privsvm.base.parameters import BOUNDS, CLASS_WEIGHT, DELTA, N_JOBS, NEIGHBOURS, check_bounds, parameter
 from privsvm.base.released import LinearPath, NoisyLinearPath
-from privsvm.base.validation import check_bounds
 from privsvm.constraints import ROWS, Constraint, one_of, optional, text
 from privsvm.families.moments.scaled_descent import (
     Budget,
     EarlierModel,
     Recipe,
     ScaledModel,
-    class_weights_from,
+    make_path,
     noisy_count,
+    read_earlier,
     train,
 )
-from privsvm.families.moments.scaled_paths import make_path, read_earlier
 from privsvm.families.moments.second_moments import unit_cell_rows
 from privsvm.families.output_perturbation.perturbation import REFUSED_DATA
 from privsvm.methods.recommended.rule import FEATURES, TABLE, Table, choose_recipe
@@ -41,8 +40,6 @@ from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
 from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.features.columns import Columns, column_features, keeps_zeros, n_column_features
 
-# Share of the budget for each noisy number of rows: of every class, and of all rows.
-_COUNT_SHARE = 0.01
 # Bound of columns without one: audits square and add up the released numbers.
 _UNBOUNDED = 2.0**500
 # Bytes of a table of features above which rows are worked on block by block.
@@ -161,35 +158,17 @@ class PrivateLinearClassifier(PrivateClassifier):
     def _public_weights(self) -> np.ndarray:
         """Weights of the classes from declared numbers, the largest 1."""
         weights = np.ones(len(self.classes_))
-        if isinstance(self.class_weight, dict):
-            for label, weight in self.class_weight.items():
-                class_index = np.flatnonzero(self.classes_ == label)
-                if class_index.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
-                    raise ValueError(
-                        f"class_weight={self.class_weight!r}: {label!r} must be a label, and its weight positive and "
-                        "finite"
-                    )
-                weights[class_index] = weight
+        for label, weight in self.class_weight.items():  # type: ignore[union-attr]
+            class_index = np.flatnonzero(self.classes_ == label)
+            if class_index.size != 1 or not (isinstance(weight, (int, float)) and 0 < weight < math.inf):
+                raise ValueError(
+                    f"class_weight={self.class_weight!r}: {label!r} must be a label, and its weight positive and finite"
+                )
+            weights[class_index] = weight
         return weights / weights.max()
 
-    @property
-    def _counts_rows(self) -> bool:
-        """Whether a noisy number of rows is paid for."""
-        return self.n_rows is None and self.neighbours == "add_remove"
-
-    @property
-    def _count_shares(self) -> list[float]:
-        """Shares of the budget for noisy numbers of rows."""
-        return [_COUNT_SHARE] * (self._counts_rows + (self.class_weight == "balanced"))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        count_threads(self.n_jobs)
-
     def _check_public_rows(self, n_features: int) -> np.ndarray:
-        """Return public rows (m, d), none where none are given."""
-        if self.public_rows is None:
-            return np.empty((0, n_features))
+        """Return the public rows (m, d)."""
         try:
             rows = np.atleast_2d(np.asarray(self.public_rows, dtype=np.float64))
         except (TypeError, ValueError):
@@ -200,49 +179,58 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _release(self, release: Release) -> LinearPath:
         X, n_threads = release.rows, count_threads(self.n_jobs)
-        lower, upper, indicators = self._limits(X.shape[1])
-        self._n_numbers = int((~indicators).sum())
+        n_features = X.shape[1]
+        lower, upper, indicators = self._limits(n_features)
         bounds = {"lower": lower, "upper": upper, "indicators": indicators.astype(np.float64)}
-        self._earlier: EarlierModel | None = None
+        earlier: EarlierModel | None = None
         releases: list[Any] = []
         if self.after is not None:
             if self.public_rows is not None or self.features != "auto":
                 raise ValueError(
                     f"after={self.after!r}: it gives centre and features; give no public_rows, no features"
                 )
-            self._earlier, releases = read_earlier(
+            earlier, releases = read_earlier(
                 self.after, classes=self.classes_, neighbours=self.neighbours, bounds=bounds,
                 randomness=release.randomness,
             )  # fmt: skip
-        public_rows, class_weights = self._check_public_rows(X.shape[1]), self._public_weights()
+        public_rows = None if self.public_rows is None else self._check_public_rows(n_features)
+        given_weights = isinstance(self.class_weight, dict)
+        class_weights = self._public_weights() if given_weights else np.ones(release.n_classes)
+        choose = functools.partial(
+            choose_recipe, n_features=n_features, n_numbers=int((~indicators).sum()), features=self.features,
+            table=self._table, earlier=earlier,
+        )  # fmt: skip
+        known_rows = float(X.shape[0] if self.n_rows is None else self.n_rows)
+        counts_rows, balanced = self.n_rows is None and self.neighbours == "add_remove", self.class_weight == "balanced"
         started = time.perf_counter()
         richest = Columns(constant=1.0, n_hats=self._table.n_hats)
         width = n_column_features(indicators, richest) + 2 * self._table.n_frequencies
         by_block = isinstance(X, RowBlocks) or dense_bytes(X, width) > _LARGEST_TABLE
 
         @functools.cache
-        def featurise(columns: Columns) -> tuple[Any, np.ndarray]:
-            """Make unit rows of columns, and the mean of the public ones."""
+        def featurise(columns: Columns) -> tuple[Any, np.ndarray | None]:
+            """Make unit rows of columns, and the mean of the public ones, if there are any."""
             sparse = keeps_zeros(lower, upper, indicators, columns)
             given = RowsByBlock.of(X, n_threads, sparse=sparse) if by_block else X if sparse else dense_rows(X)
             width = n_column_features(indicators, columns)
             rows = map_rows(given, column_features, lower, upper, indicators, columns, n_features=width)
-            usual = unit_rows(column_features(public_rows, lower, upper, indicators, columns)).sum(axis=0)
-            return unit_cell_rows(rows), usual / max(len(public_rows), 1)
+            if public_rows is None:
+                return unit_cell_rows(rows), None
+            usual = unit_rows(column_features(public_rows, lower, upper, indicators, columns))
+            return unit_cell_rows(rows), usual.mean(axis=0)
 
         def train_model(job: tuple[Budget, NoiseSource]) -> tuple[ScaledModel, Recipe, str, float]:
-            budget, source = job
-            n_rows, weights = float(X.shape[0] if self.n_rows is None else self.n_rows), class_weights
-            if self._counts_rows:
-                n_rows = float(noisy_count(release.codes, 1, budget, _COUNT_SHARE, source.part("count"))[0])
-            if self.class_weight == "balanced":
-                counts = noisy_count(release.codes, weights.size, budget, _COUNT_SHARE, source.part("classes"))
-                weights = class_weights_from(counts)
-            recipe, why = self._choose(n_rows, X.shape[1], budget)
+            (budget, source), n_rows, weights = job, known_rows, class_weights
+            if counts_rows:
+                n_rows = float(noisy_count(release.codes, 1, budget, source.part("count"))[0])
+            if balanced:
+                counts = noisy_count(release.codes, weights.size, budget, source.part("classes"))
+                weights = counts.min() / counts
+            recipe, why = choose(n_rows, budget=budget)
             rows, public_mean = featurise(recipe.columns)
             earlier = recipe.earlier
             model = train(
-                rows, release.codes, recipe=recipe, budget=self._left(budget), class_weights=weights,
+                rows, release.codes, recipe=recipe, budget=budget, class_weights=weights,
                 source=source, public_mean=public_mean if earlier is None else earlier.mean,
             )  # fmt: skip
             # Matrices of many models would fill the memory.
@@ -251,10 +239,11 @@ class PrivateLinearClassifier(PrivateClassifier):
             return model if earlier is None else earlier.average(model, weight), recipe, why, weight
 
         budgets = [
-            Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours) for epsilon in release.epsilons
+            Budget(epsilon=epsilon, delta=release.delta, neighbours=self.neighbours, n_counts=counts_rows + balanced)
+            for epsilon in release.epsilons
         ]
-        n_rows = self.n_rows if self.n_rows is not None else X.shape[0]
-        release.pay(self._guarantee(budget, n_rows, X.shape[1], release) for budget in budgets)
+        choices = [None if counts_rows else choose(known_rows, budget=budget) for budget in budgets]
+        release.pay(self._guarantee(*terms, release) for terms in zip(budgets, choices, strict=True))
         repeats = range(release.repeats)
         jobs = [(budget, release.source(budget.epsilon, repeat)) for budget in budgets for repeat in repeats]
         with thread_pool(1 if by_block else n_threads) as pool:
@@ -270,28 +259,20 @@ class PrivateLinearClassifier(PrivateClassifier):
         path |= {"noise": models[0].noise, "kept": models[0].kept}
         return release.path(NoisyLinearPath, release_seconds=seconds, **path)
 
-    def _choose(self, n_rows: float, n_features: int, budget: Budget) -> tuple[Recipe, str]:
-        return choose_recipe(n_rows, n_features, self._n_numbers, budget, self.features, self._table, self._earlier)
-
-    def _left(self, budget: Budget) -> Budget:
-        """Take the shares of noisy numbers of rows off a budget."""
-        return dataclasses.replace(budget, share=1.0 - math.fsum(self._count_shares))
-
-    def _guarantee(self, budget: Budget, n_rows: int, n_features: int, release: Release) -> Guarantee:
-        """Privacy record of one epsilon; of public numbers alone."""
-        left, noise = self._left(budget), None
-        used: Any = "not used" if self._counts_rows else self.n_rows
-        counts = [Gaussian(budget.multiplier(share)) for share in self._count_shares]
-        if self._counts_rows:
+    def _guarantee(self, budget: Budget, choice: tuple[Recipe, str] | None, release: Release) -> Guarantee:
+        """Privacy record of one epsilon, of public numbers alone: no choice where it follows from a noisy count."""
+        noise, used = None, "not used" if choice is None else self.n_rows
+        counts = [Gaussian(budget.count_multiplier)] * budget.n_counts
+        if choice is None:
             # The division of the rest follows from released numbers, and its cost does not.
-            event: Event = Composed((*counts, Gaussian(left.multiplier(1.0))))
+            event: Event = Composed((*counts, Gaussian(budget.multiplier(1.0))))
             how = "as its rule says for a noisy number of rows"
         else:
-            recipe, how = self._choose(n_rows, n_features, budget)
-            event = Composed((*counts, recipe.event(left)))
+            recipe, how = choice
+            event = Composed((*counts, recipe.event(budget)))
             # Beside a second moment it follows from released numbers.
             fixed = recipe.joint_share(budget.neighbours) is None
-            noise = left.multiplier(recipe.step_share) if fixed else None
+            noise = budget.multiplier(recipe.step_share) if fixed else None
         public = "" if self.public_rows is None else ", and so are the public rows, of which none is a training row"
         public += "" if self.after is None else ", and so is the earlier model, with an epsilon of its own"
         claim = Claim(
@@ -308,7 +289,7 @@ class PrivateLinearClassifier(PrivateClassifier):
                 "numbers, row by row",
                 REFUSED_DATA,
                 "classes, bounds, the number of features, public class weights and all other parameters are public"
-                + ("" if self._counts_rows else ", and so is the number of rows")
+                + ("" if choice is None else ", and so is the number of rows")
                 + public,
                 ONE_MODEL,
                 "rows and their clipped gradients are truncated to grids; sums and their noise are exact; training "
@@ -321,5 +302,10 @@ class PrivateLinearClassifier(PrivateClassifier):
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
         self.intercept_ = path.intercept[0, 0]
-        self.mean_ = path.step("direction")["centre"][0, 0]
         self.recipe_ = self._why
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """Public or noisy mean (d,) of unit rows."""
+        mean: np.ndarray = self._path.step("direction")["centre"][0, 0]
+        return mean

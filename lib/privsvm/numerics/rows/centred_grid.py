@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.numerics.compiled.jit import jit
-from privsvm.numerics.rows.unit_grid import CELLS, unit_cells_and_factors
+from privsvm.numerics.rows.unit_grid import CELLS, unit_cells
 
 
 @jit()
@@ -55,11 +55,11 @@ class CentredCells:
     @classmethod
     def of(cls, cells: Any, centre: np.ndarray) -> CentredCells:
         """Subtract a finite vector (d,) from sparse cells (n, d), and normalise."""
-        return cls(cells, centre, (unit_cells_and_factors(cells.toarray() / CELLS - centre)[3],), (None,))
+        return cls(cells, centre, (unit_cells(cells.toarray() / CELLS - centre)[3],), (None,))
 
     def unit(self, constant: float = 0.0) -> tuple[CentredCells, np.ndarray, np.ndarray]:
         """Divide by norms once more, as `unit_grid.unit_cells` does, in 2^-20."""
-        _, constants, norms, factors = unit_cells_and_factors(self.toarray() / CELLS, constant)
+        _, constants, norms, factors = unit_cells(self.toarray() / CELLS, constant)
         divided = dataclasses.replace(self, factors=(*self.factors, factors), columns=(*self.columns, None))
         return divided, constants, norms
 

@@ -59,7 +59,7 @@ def _set_unit_cells(values, starts, constant, cells, constants, norms, factors):
             factor *= _SHRINK
 
 
-def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray]:
+def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     """Divide rows by their norms and truncate them to multiples of 2^-20.
 
     Numbers are finite and of any size, subnormal ones and 1e308 among them. The numbers of a CSR row are in ascending
@@ -68,15 +68,8 @@ def unit_cells(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarr
 
     Returns the cells (n, d) and the constant feature's cells (n,), whole numbers whose squares add up to at most 2^40:
     rows of zeros stay, and rows with numbers that are not finite become such. Norms (n,) of the rows with that feature
-    come last, to a few units in the last place; at most `LONGEST`.
-    """
-    return unit_cells_and_factors(X, constant)[:3]
-
-
-def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """Return `unit_cells`, and the three factors (n, 3) of each row.
-
-    They are 0 for rows that become rows of zeros.
+    follow, to a few units in the last place; at most `LONGEST`. The three factors (n, 3) of each row come last; 0 for
+    rows that become rows of zeros.
     """
     sparse = scipy.sparse.issparse(X)
     values = np.require(X.data if sparse else X, dtype=np.float64, requirements=["C", "W"]).reshape(-1)
@@ -92,8 +85,7 @@ def unit_cells_and_factors(X: Any, constant: float = 0.0) -> tuple[Any, np.ndarr
 
 def cells_with_constant(X: np.ndarray, constant: float) -> np.ndarray:
     """Return the `unit_cells` of dense rows, with the constant feature's as a last column."""
-    cells, constants, _ = unit_cells(X, constant)
-    return np.column_stack([cells, constants])
+    return np.column_stack(unit_cells(X, constant)[:2])
 
 
 def unit_rows_on_grid(X: np.ndarray) -> np.ndarray:

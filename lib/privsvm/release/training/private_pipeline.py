@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from privsvm.base.budget import refuse_in_budget
 from privsvm.base.estimators import reason_if_subclass
 from privsvm.base.model_file import read_model
-from privsvm.base.validation import check_consent
+from privsvm.base.parameters import check_consent
 from privsvm.tables.public_schema import PublicSchema
 
 

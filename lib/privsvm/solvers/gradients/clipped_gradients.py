@@ -84,12 +84,12 @@ def prepare_cells(X: Any, scale: float) -> tuple[Any, np.ndarray, np.ndarray]:
     if isinstance(X, CentredCells):
         return X.unit(scale)
     if scipy.sparse.issparse(X):
-        return unit_cells(X, scale)
+        return unit_cells(X, scale)[:3]
     cells, constants, norms = np.empty(X.shape, dtype=_DENSE), np.empty(X.shape[0]), np.empty(X.shape[0])
     n_block_rows = max(1, _PREPARED_TOGETHER // max(X.shape[1], 1))
     for start in range(0, X.shape[0], n_block_rows):
         block = slice(start, start + n_block_rows)
-        cells[block], constants[block], norms[block] = unit_cells(X[block], scale)
+        cells[block], constants[block], norms[block] = unit_cells(X[block], scale)[:3]
     return cells, constants, norms
 
 

@@ -208,12 +208,6 @@ def _gradient_of_block(
     return gradient_cells(cells, codes, n_classes, class_weights, weights)
 
 
-def _noise_shift(multiplier: float, size: int) -> int:
-    """Choose the noise's grid: it is wider than the sums' by this power of two."""
-    shift = max(0, GRADIENT_BITS - _NOISE_BITS - math.ceil(math.log2(size) / 2.0))
-    return shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
-
-
 class _StepNoise:
     """The noise of one descent's steps, and where it comes from."""
 
@@ -222,7 +216,9 @@ class _StepNoise:
         self.source, self.is_none = source, multiplier == 0.0
         if self.is_none:
             return
-        self.shift = _noise_shift(multiplier, size)
+        # The noise's grid is wider than the sums' by this power of two.
+        shift = max(0, GRADIENT_BITS - _NOISE_BITS - math.ceil(math.log2(size) / 2.0))
+        self.shift = shift + max(0, math.ceil(math.log2(multiplier * 2.0 ** (GRADIENT_BITS - shift) / _MANY_CELLS)))
         self.half = (np.int64(1) << self.shift) >> 1
         self.grid = 2.0 ** (self.shift - GRADIENT_BITS)
         # Sensitivity: rounding adds at most one step in each number.
