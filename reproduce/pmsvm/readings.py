@@ -145,6 +145,6 @@ def judge_clipping(judgements: Mapping[str, Judgement], distributions: Pool) -> 
     claim = statement(
         "clip-of-batches", "Section 5.1; Table 11", "all columns of Table 11 have the clipping norm 1",
         not wrong if ratios else None, found + ratio if wrong else "no column fits the clipping norm 10 better",
-        brief=f"Table 11: {found}" if wrong else "",
+        brief=f"in Table 11 {found}" if wrong else "",
     )  # fmt: skip
     return dataclasses.replace(claim, cells=("*/PMSVM-AGP/epsilon=~;batch=*/accuracy",))

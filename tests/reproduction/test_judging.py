@@ -404,11 +404,12 @@ def test_planted_opposites_turn_every_statement(judged, name, tmp_path):
 
 # Statements that the openings of the papers state as facts, with the verdicts that they have then.
 OPENINGS = {
-    "dpwss": {"agrees": "three-per-cent iterations-slope within-two within-two-printed",
+    "dpwss": {"agrees": "three-per-cent iterations-slope epsilon-little within-two within-two-printed",
               "refuted": "privacy fewer-everywhere means-of-five"},
-    "pmsvm": {"agrees": "wp-best gradient-over-weight", "refuted": "privacy"},
+    "pmsvm": {"agrees": "wp-best gradient-over-weight", "refuted": "privacy clip-of-batches",
+              "cannot discriminate": "margin-over-linear"},
     "ppsvm": {"agrees": "better-linear better-gaussian kernels-full kernels-reduced",
-              "refuted": "privacy-known-linear privacy-known-gaussian"},
+              "refuted": "privacy-known-linear privacy-known-gaussian privacy-linear privacy-gaussian"},
     "dpsvmdvp": {"agrees": "budget-splice private-level-splice ratio-DPSVMDVP-training-splice",
                  "refuted": "privacy noise-splice printed-offset-splice"},
     "ci_svm": {"agrees": "rsvm libsvm multi-libsvm multi-fcm time-libsvm support",
