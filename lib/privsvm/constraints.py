@@ -62,6 +62,10 @@ def plain(value: Any, items: bool = True) -> Any:
                 value = stored if method and type(stored) is kind else kind(stored)
                 break
     kind = type(value)
+    if kind.__name__ == "LazyFrame":
+        raise ValueError(
+            f"X is a LazyFrame of {kind.__module__.partition('.')[0]}, which has no rows yet: pass X.collect()"
+        )
     pandas = sys.modules.get("pandas")
     if pandas is not None and kind in (pandas.DataFrame, pandas.Series):
         for dtype in value.dtypes if kind is pandas.DataFrame else [value.dtype]:

@@ -153,6 +153,16 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     assert len(history(uri, lines["yes"], "accuracy")) == 4
 
 
+def test_parameters_of_any_text_are_logged(uri: str, write_result: Any) -> None:
+    parameters = {f"p{number}": number for number in range(150)} | {"λ": 1.5, "words": "two\nlines", "empty": ""}
+    log_results([write_result("own", parameters=parameters)], uri, "abc")
+    logged = only(runs_of(uri), "own").data.params
+    assert {f"parameter.{name}" for name in parameters} <= logged.keys()
+    assert logged["parameter.words"] == "two\nlines"
+    # A server refuses an empty text.
+    assert logged["parameter.empty"] == '""'
+
+
 def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
     log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
     assert len(history(uri, only(runs_of(uri), "svm"), "accuracy")) == 2

@@ -261,8 +261,9 @@ def _distinct(texts: Iterable[str | None]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Write a parameter as short text; null is ``none``."""
+    """Write a parameter as short text; null is ``none``, an empty text ``""``."""
     if value is None:
         return "none"
-    text = value if isinstance(value, str) else canonical_json(value)
+    # A server refuses an empty text.
+    text = value if isinstance(value, str) and value else canonical_json(value)
     return text if len(text) <= _LONGEST_PARAMETER else text[: _LONGEST_PARAMETER - 3] + "..."

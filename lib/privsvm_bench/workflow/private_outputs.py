@@ -78,6 +78,12 @@ def released_file(params: Params, settings: Mapping[str, Any]) -> str:
             f"release: --config lacks {', '.join(missing)}; write `snakemake release --cores 1 --config dataset=name "
             "epsilon=1 out=private/model`"
         )
+    for key in ("dataset", "ledger", "out", "sign"):
+        if not isinstance(settings.get(key, ""), str):
+            raise PrivSVMError(
+                f"release: --config {key}: Snakemake has read the value as {settings[key]}; write one that is no "
+                f"number, such as {key}=./name"
+            )
     name = settings["dataset"]
     path = params.own_file(name) if name in params.datasets else None
     if path is None:
