@@ -28,7 +28,7 @@ def sample(page):
         page = re.sub(rf'<section id="{name}">.*?</section>\n', "", page, flags=re.DOTALL)
         page = re.sub(rf' *<li><a href="#{name}">.*?</li>\n', "", page)
     page = re.sub(r' <span class="files">.*?</span>', "", page)
-    page = re.sub(r' href="pages/[^"]*"', "", page)
+    page = re.sub(r' href="(pages|reproduce)/[^"]*"', "", page)
     return page.replace("<main>\n", f"<main>\n{NOTE}", 1)
 
 

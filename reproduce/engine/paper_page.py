@@ -282,6 +282,17 @@ def index_page(judged: Sequence[PrintedPaper]) -> str:
     )
 
 
+def _name_data(draws: Sequence[Draws]) -> dict[str, str]:
+    """Name the data of the catalogue by the paper's names of its datasets, as far as draws read any."""
+    data: dict[str, str] = {}
+    for plan in draws:
+        one = {plan.dataset: plan.parameters.get("source") or plan.parameters.get("train")}
+        for name, source in plan.parameters.get("datasets", one).items():
+            if source:
+                data.setdefault(name, source[0])
+    return data
+
+
 def paper_page(
     judged: PrintedPaper, draws: Sequence[Draws], sources: Sources, experiments: Iterable[Experiment] = ()
 ) -> str:
@@ -333,6 +344,7 @@ def paper_page(
             ],
             measured=_list_measurements(judged, experiments),
             sources=_sources(judged.paper, sources),
+            data=_name_data(draws),
             verdicts=VERDICTS,
         )
     )

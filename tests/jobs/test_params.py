@@ -113,6 +113,11 @@ def test_own_tables_meet_every_method_or_a_reason():
     # Exceptions stay where a dataset of the catalogue is taken out.
     del params["datasets"]["digit_eight"]
     assert all(dataset != "digit_eight" for _, dataset in check_params(params).train_jobs())
+    # The same where one's tables take the place of all others.
+    params["datasets"] = {"sensors": params["datasets"]["sensors"]}
+    alone = check_params(params)
+    assert alone.left_out() == [line for line in checked.left_out() if line.startswith("sensors:")]
+    assert {dataset for _, dataset in alone.train_jobs()} == {"sensors"}
 
 
 @pytest.mark.parametrize(

@@ -311,6 +311,9 @@ def test_every_cell_of_the_overview_leads_to_its_row(judged):
         experiments = [item for item in find_experiments("reproduce").values() if item.paper == name]
         page = paper_page(judged[name], draws_of([name]), sources, experiments)
         assert "://" not in page
+        # A reader knows which data a command reads.
+        data = {"ci_svm": "bupa_uci", "dpsvmdvp": "splice", "ppsvm": "ionosphere_uci"}[name]
+        assert f"<code>{data}</code>" in page
         for item in experiments:
             assert page.count(f'href="{item.name}.csv"') == 1
             assert all(cell.replace("'", "&#39;") in page for _, cell, _ in judged[name].measurements[item.name])

@@ -289,8 +289,6 @@ def _check_own_file(params: Params, dataset: str) -> None:
 
 def _check_entry(params: Params, method: str) -> None:
     """Check the implementation, parameters and datasets of a method's entry."""
-    from privsvm_bench.datasets.catalogue import load_catalogue
-
     where, entry = f"methods.{method}", params.methods[method]
     try:
         if is_foreign(entry.implementation):
@@ -313,9 +311,7 @@ def _check_entry(params: Params, method: str) -> None:
     if entry.datasets is not None and entry.except_ is not None:
         raise PrivSVMError(f"{where}.except: there is `datasets` too; keep one of them")
     for dataset in entry.except_ or ():
-        # A dataset of the catalogue that was taken out, or comes later, is no mistake.
-        if dataset not in load_catalogue():
-            _check_dataset(dataset, params, f"{where}.except")
+        _check_dataset(dataset, params, f"{where}.except")
 
 
 def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]) -> None:
@@ -339,6 +335,9 @@ def _check_parameters(where: str, implementation: str, values: Mapping[str, Any]
 
 
 def _check_dataset(dataset: str, params: Params, where: str) -> None:
-    if dataset not in params.datasets:
+    from privsvm_bench.datasets.catalogue import load_catalogue
+
+    # A dataset of the catalogue that was taken out, or comes later, is no mistake.
+    if dataset not in params.datasets and dataset not in load_catalogue():
         hint = nearest_name(dataset, params.datasets)
         raise PrivSVMError(f"{where}: {dataset!r} is not one of the benchmark's datasets; {hint}")
