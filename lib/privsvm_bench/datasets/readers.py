@@ -297,6 +297,8 @@ def _position(key: int | str, columns: list[str], name: str, what: str) -> int:
     if key not in columns:
         close = nearest_name(key, columns)
         hint = f"{close} " if close.startswith("did") else ""
+        if len(columns) == 1 and key in re.split(r"\W", columns[0]):
+            hint = "set `delimiter` to the character between the names; "
         raise PrivSVMError(f"{name}: {what} column {key!r} missing; {hint}columns: {list_names(columns)}")
     return columns.index(key)
 
