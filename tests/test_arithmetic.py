@@ -17,6 +17,17 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 OLD = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
 OTHER = {"OPENBLAS_CORETYPE": "Zen", "NPY_ENABLE_CPU_FEATURES": "X86_V3", "NUMBA_CPU_NAME": "nehalem"}
 PINNED = "from privsvm.arithmetic import pin_arithmetic; pin_arithmetic();"
+CONSTANTS = """
+import importlib, sys
+import numpy as np
+from privsvm.warm_up import MODULES
+for name in MODULES:
+    importlib.import_module("privsvm." + name)
+for name, module in sorted(sys.modules.items()):
+    for key, value in vars(module).items() if name.startswith("privsvm.") else ():
+        if isinstance(value, (float, np.floating, np.ndarray, tuple)):
+            print(name, key, value.tobytes() if isinstance(value, np.ndarray) else repr(value))
+"""
 JOB = "import sys; sys.path.insert(0, 'stages'); import train; train.main()"
 
 
@@ -67,3 +78,14 @@ def test_a_job_writes_equal_bytes_on_all_processors_with_avx2(train):
     assert pinned == train(PINNED + JOB, **OTHER)
     # Without the pin, the older processor has other last bits.
     assert pinned != train(JOB, **OLD)
+
+
+def test_constants_do_not_depend_on_the_processor():
+    """Compiled copies hold them, and serve every process of this machine, whatever code its libraries choose."""
+    here, there = (
+        subprocess.run([sys.executable, "-c", CONSTANTS], cwd=REPOSITORY / "lib", env=os.environ | variables,
+                       capture_output=True, check=True)
+        for variables in ({}, OLD)
+    )  # fmt: skip
+    assert b"_B11" in here.stdout
+    assert here.stdout == there.stdout

@@ -243,7 +243,7 @@ def dense_divisions(cells, centre, constants, appended):
     """The same on dense rows, as the methods use them."""
     rows, unit_constants = unit_cells(cells / CELLS - centre)[0], None
     for constant, is_appended in zip(constants, appended, strict=True):
-        divided, *unit_constants = unit_cells(rows / CELLS, constant)
+        divided, *unit_constants, _ = unit_cells(rows / CELLS, constant)
         rows = np.column_stack([divided, unit_constants[0]]) if is_appended else divided
     return rows, unit_constants
 

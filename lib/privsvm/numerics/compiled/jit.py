@@ -15,10 +15,11 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wra
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a compiled function that Python calls.
 
-    Options are as for `numba.njit`, for example ``fastmath``. The function is kept in Numba's cache, does not hold the
-    interpreter lock, and divides by zero as NumPy does.
+    Options are as for `numba.njit`, for example ``fastmath``, which is off by default: Numba would take that of a
+    compiled caller. The function is kept in Numba's cache, does not hold the interpreter lock, and divides by zero as
+    NumPy does.
     """
-    return njit(cache=True, **_OPTIONS, **options)
+    return njit(cache=True, **{"fastmath": False, **_OPTIONS, **options})
 
 
 def jit_step(**options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -8,6 +8,8 @@ another way.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -20,7 +22,7 @@ FAST_MATH = {"contract", "nnan", "ninf", "nsz", "reassoc"}
 # As `FAST_MATH`, but a value that is computed twice is the same.
 SAME_ROUNDING = FAST_MATH - {"reassoc"}
 
-LOG2_E = float(np.log2(np.e))
+LOG2_E = math.log2(math.e)
 
 # Adding 1.5 * 2^23 (or 2^52) rounds to an integer and leaves it in the low bits.
 _SHIFTER_32 = np.float32(1.5 * 2**23)
@@ -31,18 +33,15 @@ _LOWEST_32 = np.float32(-126.0)
 _LOWEST_64 = np.float64(-1022.0)
 
 
-def _coefficients(degree: int) -> np.ndarray:
-    """Return near-minimax coefficients of 2^f on [-1/2, 1/2], exact at 0."""
-    nodes = 0.5 * np.cos((np.arange(400) + 0.5) / 400 * np.pi)
-    interval = [-0.5, 0.5]
-    weights = np.abs(nodes) * 2.0**-nodes
-    slope = np.expm1(nodes * np.log(2.0)) / nodes
-    fit = np.polynomial.Polynomial.fit(nodes, slope, degree - 1, domain=interval, window=interval, w=weights)
-    return np.concatenate([[1.0], fit.coef])
-
-
-_A0, _A1, _A2, _A3, _A4, _A5 = (np.float32(value) for value in _coefficients(5))
-_B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7, _B8, _B9, _B10, _B11 = (np.float64(value) for value in _coefficients(11))
+# Near-minimax polynomials of 2^f on [-1/2, 1/2], exact at 0: weighted least squares at 400 Chebyshev nodes. Not fitted
+# at import: a compiled copy would hold the last bits of the processor that compiled it.
+_A0, _A1, _A2, _A3, _A4, _A5 = map(
+    np.float32,
+    (1.0, 0.6931468844413757, 0.24022237956523895, 0.05550893023610115, 0.009671698324382305, 0.0013218672247603536),
+)
+_B0, _B1, _B2, _B3 = 1.0, 0.6931471805599463, 0.2402265069591023, 0.05550410866483205
+_B4, _B5, _B6, _B7 = 0.009618129107540944, 0.0013333558143478962, 0.0001540353053004288, 1.5252737063823799e-05
+_B8, _B9, _B10, _B11 = 1.3215395985363978e-06, 1.0176548966652582e-07, 7.0809898636035e-09, 4.697063755392289e-10
 
 
 # Rounds as its callers do: with contraction, or one operation after the other.

@@ -49,7 +49,7 @@ def uniform_words(key: bytes, counter: int, nonce: int, size: int) -> np.ndarray
 # Largest sigma: below it, sums with the shifter are exact; larger noise would need a slow draw each time.
 SMALLEST_SIGMA, LARGEST_SIGMA = 2.0**-20, 2.0**46
 
-_LN_2 = float(np.log(2.0))
+_LN_2 = math.log(2.0)
 _SQRT_HALF_BITS = int(np.float64(np.sqrt(0.5)).view(np.int64))
 _UNIT_64 = 2.0**-64
 _ANGLE_UNIT = float(np.pi / 2) * 2.0**-63
