@@ -22,7 +22,7 @@ def exit_codes(
     return [process.exitcode for process in processes]
 
 
-def told_by_python(*arguments: Any, **options: Any) -> str:
+def run_python(*arguments: Any, **options: Any) -> str:
     """Run Python with these arguments to its end; return what it prints."""
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,4 +45,4 @@ def fit(model):
 
 def fit_megabytes(model, rows):
     """Measure the megabytes that fitting a model (source code) adds."""
-    return float(told_by_python("-c", f"{HEADER}fit(privsvm.{model})", rows))
+    return float(run_python("-c", f"{HEADER}fit(privsvm.{model})", rows))

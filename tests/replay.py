@@ -183,7 +183,7 @@ def _multiplier(call, relation):
     return call.scale / (call.stated.sensitivity / (1.0 if call.stated.per_row else relation_factor(relation)))
 
 
-def recorded_leaves(calls, relation: Neighbours, record: Event) -> list[tuple[Event, int]]:
+def list_leaves(calls, relation: Neighbours, record: Event) -> list[tuple[Event, int]]:
     """Return the events of draws in their order, and how often each happened.
 
     Two draws of perturbed objectives make an event; its number of objectives and its curvature, which no draw shows,
@@ -244,7 +244,7 @@ def _same(first, second, accuracy=1e-9):
 def check_record(calls, guarantee) -> Event:
     """Compare a record's event with the composition of the draws."""
     relation = guarantee.neighbours
-    draws = recorded_leaves(calls, relation, guarantee.event)
+    draws = list_leaves(calls, relation, guarantee.event)
     recorded, stated = _runs(draws), _runs(leaves(guarantee.event))
     same = len(recorded) == len(stated) and all(
         count == other_count and _same(event, other)

@@ -10,7 +10,7 @@ import run_examples
 
 from privsvm.families.moments.joint_moments import JointMomentsClassifier
 from privsvm.registry import implementations
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -40,7 +40,7 @@ def test_an_example_runs(path):
 
 
 def test_an_example_runs_as_a_script():
-    assert told_by_python("examples/own_method.py", cwd=REPOSITORY).startswith("status: claimed")
+    assert run_python("examples/own_method.py", cwd=REPOSITORY).startswith("status: claimed")
 
 
 def test_the_gallery_lists_every_example_by_its_title():

@@ -10,7 +10,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.plain_yaml import read_yaml
 from privsvm.registry import ForeignSource, estimator_class, foreign_source, implementations, is_foreign
 from privsvm_bench.jobs.params import check_params
-from tests.processes import told_by_python
+from tests.processes import run_python
 from tests.refusals import refusal
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -35,7 +35,7 @@ def test_classes_are_found_in_the_text_of_their_files():
     }
     assert names == {"CondensedInformation"}
     code = "import privsvm.methods, sys; print(len(privsvm.methods.__all__), {'numpy', 'numba'} & {*sys.modules})"
-    assert told_by_python("-c", code) == f"{len(implementations()) + 1} set()\n"
+    assert run_python("-c", code) == f"{len(implementations()) + 1} set()\n"
 
 
 def test_a_class_of_another_package():

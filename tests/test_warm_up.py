@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from privsvm.warm_up import MODULES, cache_key
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lib/privsvm"
 
@@ -17,7 +17,7 @@ def test_every_module_that_can_be_warmed_is_listed():
 
 def test_nothing_is_imported_by_default():
     code = "import sys; from privsvm.warm_up import warm_up; warm_up(); print('numba' in sys.modules)"
-    assert told_by_python("-c", code) == "False\n"
+    assert run_python("-c", code) == "False\n"
 
 
 def test_what_is_compiled_is_only_ever_loaded(tmp_path):
@@ -26,7 +26,7 @@ def test_what_is_compiled_is_only_ever_loaded(tmp_path):
         "from privsvm.warm_up import warm_up; warm_up()\n"
         "print(len(f.stats.cache_hits), len(f.stats.cache_misses))"
     )
-    assert told_by_python("-c", code, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == "1 0\n"
+    assert run_python("-c", code, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}) == "1 0\n"
     assert list(tmp_path.glob("solvers.kernel.kernels-*"))
 
 

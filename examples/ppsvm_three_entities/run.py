@@ -83,7 +83,7 @@ class Deployment:
     def take(self, name: str, arguments: list[str], closed: list[Path]) -> tuple[bool, str]:
         """Become a party's user, check that the files of others are closed, take the step.
 
-        Returns whether that failed, and what was printed.
+        Returns whether that failed, and the output.
         """
         os.umask(0o022)
         output = io.StringIO()
@@ -108,7 +108,7 @@ class Deployment:
 
 
 def become(user: int) -> None:
-    """Give up the rights of root for those of a user."""
+    """Give up the rights of root, and take a user's."""
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)

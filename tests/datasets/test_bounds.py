@@ -17,7 +17,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 from tests.datasets.refusal import refused
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz
@@ -222,7 +222,7 @@ def save_npz(buffer, arrays):
 def test_short_numbers_count_as_long_ones(tmp_path, kind, save, shape, most):
     """Zeros of one byte each take the reader's memory, not that many float64 numbers."""
     (tmp_path / "file").write_bytes(keep(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
-    message, grown = told_by_python("-c", BOMB, kind, cwd=tmp_path).splitlines()
+    message, grown = run_python("-c", BOMB, kind, cwd=tmp_path).splitlines()
     assert message.startswith("file: ")
     assert "more than 2097152 bytes in memory; declare `max_bytes`" in message
     assert int(grown) < most << 10

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_wine
-from tests.processes import told_by_python
+from tests.processes import run_python
 from tests.refusals import refusal
 
 from privsvm.digests import sha256_of_file
@@ -36,7 +36,7 @@ def test_import_is_light():
         "import sys; from privsvm_bench.datasets.catalogue import raw_files; raw_files('wine', {});"
         "print([m for m in ('sklearn', 'pandas', 'numba', 'scipy', 'numpy') if m in sys.modules])"
     )
-    assert told_by_python("-c", code) == "[]\n"
+    assert run_python("-c", code) == "[]\n"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 WARM_UP = (
     "from privsvm.warm_up import MODULES, warm_up; warm_up(*(m for m in MODULES if m.startswith('solvers.kernel')))"
@@ -45,4 +45,4 @@ def test_a_first_fit_compiles_nothing(tmp_path):
     # What other tests compiled must not count.
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for code, printed in ((WARM_UP, ""), (FITS, "[]\n")):
-        assert told_by_python("-W", "ignore", "-c", code, env=environment) == printed
+        assert run_python("-W", "ignore", "-c", code, env=environment) == printed

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 from tests.numerics.test_threads import blas_threads
-from tests.processes import told_by_python
+from tests.processes import run_python
 from threadpoolctl import threadpool_limits
 
 from privsvm.registry import estimator_class, implementations
@@ -68,7 +68,7 @@ def fit(name, X, y):
 def test_a_copy_made_beside_fits_and_predictions_works():
     """BLAS runs with its default number of threads, not with the tests' single one."""
     variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    told_by_python("-c", PROGRAM, *NAMES, env=variables)
+    run_python("-c", PROGRAM, *NAMES, env=variables)
 
 
 @pytest.mark.parametrize("name", implementations())

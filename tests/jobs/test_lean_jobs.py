@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 from privsvm.base.feature_steps import Step
 from privsvm.base.released import ConstantPath, LinearPath
@@ -124,6 +124,6 @@ def test_a_trainer_imports_its_own_solver():
         "import sys\nimport privsvm_bench.jobs.training\nfrom privsvm.registry import estimator_class\n"
         "estimator_class('majority')\nprint(*sys.modules)"
     )
-    loaded = set(told_by_python("-c", code, cwd=REPOSITORY).split())
+    loaded = set(run_python("-c", code, cwd=REPOSITORY).split())
     assert "sklearn.base" in loaded
     assert not loaded & {"dp_accounting", "highspy", "numba", "sklearn.metrics", "sklearn.svm"}

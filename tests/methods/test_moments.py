@@ -137,7 +137,7 @@ def test_classes_are_as_probable_as_they_are_frequent():
 RNG = np.random.default_rng(0)
 
 
-def drawn_moments(n_rows, n_features, noise):
+def draw_moments(n_rows, n_features, noise):
     """Moments of rows whose last feature is rare, with symmetric noise."""
     rows = RNG.normal(size=(n_rows, n_features)) * np.append(np.ones(n_features - 1), 0.01)
     drawn = np.triu(RNG.normal(size=(n_features, n_features)) * noise, 1)
@@ -146,7 +146,7 @@ def drawn_moments(n_rows, n_features, noise):
 
 
 def test_without_noise_adassp_is_least_squares():
-    rows, moments = drawn_moments(300, 6, 0.0)
+    rows, moments = draw_moments(300, 6, 0.0)
     target = np.linalg.solve(rows.T @ rows, moments.cross)
     assert np.allclose(ridge_weights(moments, 1e-9), target, rtol=1e-6)
 
@@ -155,7 +155,7 @@ def test_without_noise_adassp_is_least_squares():
 def test_the_ridge_is_what_the_smallest_eigenvalue_falls_short_of(noise):
     """Wang's Algorithm 2: all that is inverted is at least as large as the noise, and no ridge is added in vain."""
     for _ in range(20):
-        _, moments = drawn_moments(300, 6, noise)
+        _, moments = draw_moments(300, 6, noise)
         smallest = np.linalg.eigvalsh(moments.gram)[0]
         size = noise * math.sqrt(6 * math.log(2 * 36 / 0.05))
         ridge = max(0.0, size - smallest)

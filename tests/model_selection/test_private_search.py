@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.adversarial import KINDS, neighbours, scaled
-from tests.replay import Recorder, Replayer, check_given, recorded_leaves, released_bits
+from tests.replay import Recorder, Replayer, check_given, list_leaves, released_bits
 
 from privsvm import (
     Budget,
@@ -109,7 +109,7 @@ def test_draws_of_a_search_cover_the_effect_of_one_row(seed, kind, n, sparse):
     # Draws of every run match the event of one run.
     stated = leaves(one.guarantee_.event.event)
     for run in range(3):
-        drawn = recorded_leaves(calls[2 * run : 2 * run + 2], relation, one.guarantee_.event)
+        drawn = list_leaves(calls[2 * run : 2 * run + 2], relation, one.guarantee_.event)
         for (event, count), (expected, expected_count) in zip(drawn, stated, strict=True):
             assert count == expected_count == 1
             assert event.noise_multiplier == pytest.approx(expected.noise_multiplier, rel=1e-9)

@@ -92,7 +92,7 @@ def perturbed_divergence(orders, signal):
     return moments / t
 
 
-def converted_epsilon(event, delta, neighbours):
+def convert_epsilon(event, delta, neighbours):
     """Epsilon of perturbed objectives by SciPy's divergences, converted by dp_accounting."""
     factor = relation_factor(neighbours)
     orders = 1.0 + np.geomspace(1e-2, 1e4, 2001)

@@ -183,7 +183,7 @@ ORACLES = [
     (RenyiDivergences, SELECTIONS,
      lambda event, _: oracles.rdp_epsilon(ZeroConcentrated(100 * 0.1**2 / 8.0), DELTA), 1e-4, 1e-3),
     (RenyiDivergences, MINIMA,
-     lambda event, neighbours: oracles.converted_epsilon(event, DELTA, neighbours), 1e-4, 1e-3),
+     lambda event, neighbours: oracles.convert_epsilon(event, DELTA, neighbours), 1e-4, 1e-3),
     (LossDistributions, STEPS, pld_epsilon, 2e-3, 2e-3),
     (LossDistributions, Composed((Gaussian(9.0), STEPS)), pld_epsilon, 2e-3, 2e-3),
     (LossDistributions, Composed((Gaussian(3.0), Gaussian(9.0))), pld_epsilon, 1e-3, 1e-3),

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.guarantees import SOUND, proved
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -387,7 +387,7 @@ for text in {[canonical_json(guarantee) for guarantee in made]!r}:
     assert parse(Annotated[Guarantee, Stored()], text, "stored").status == "proved"
 print(sorted({{name.split(".")[0] for name in sys.modules}} & {{"scipy", "sklearn", "dp_accounting", "numba"}}))
 """
-    assert told_by_python("-c", program) == "[]\n"
+    assert run_python("-c", program) == "[]\n"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from reproduce.engine.cells import cells_behind, choose_draws, choose_jobs, colu
 from reproduce.engine.distributions import LEVELS, merge_distributions, read_distributions
 from reproduce.engine.judging import DECIDED, TIMES
 from reproduce.engine.papers import find_experiments
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 from .conftest import REPOSITORY
 
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_an_error(arguments, message):
 
 def test_a_cell_is_trained_judged_and_shown_beside_the_committed_one(tmp_path):
     command = ["-m", "reproduce", "cell", "dpwss", "statements", "privacy", "all", "--data", tmp_path, *ARGUMENTS]
-    committed, rerun, *cells = told_by_python(*command, cwd=REPOSITORY).splitlines()
+    committed, rerun, *cells = run_python(*command, cwd=REPOSITORY).splitlines()
     assert committed.startswith("committed: refuted; two rows")
     assert rerun.removeprefix("rerun: ") == committed.removeprefix("committed: ")
     assert cells == [f"claim/privacy/{name}: the same" for name in

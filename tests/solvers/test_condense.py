@@ -277,7 +277,7 @@ def test_thousands_of_rows_in_all_ways(d, levels):
         np.testing.assert_array_equal(triples, first)
 
 
-def mirrored_rows(name, n_features):
+def mirror_rows(name, n_features):
     """Rows of a set in LIBSVM's format, from the mirror that PRIVSVM_MIRROR names."""
     folder = os.environ.get("PRIVSVM_MIRROR")
     paths = list(Path(folder).glob(f"*/{name}/{name}")) if folder else []
@@ -288,7 +288,7 @@ def mirrored_rows(name, n_features):
 
 @pytest.mark.parametrize(("name", "n_features"), [("a1a", 123), ("w1a", 300)])
 def test_real_binary_rows_with_ties(name, n_features):
-    X = mirrored_rows(name, n_features)[:400]
+    X = mirror_rows(name, n_features)[:400]
     unit_rows = weighted_unit_rows(X, feature_weights(X))
     assert printed_triples(rounded_similarities(unit_rows))[1] == 0.0, "there are ties"
     check_as_printed(X)

@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adversarial import KINDS, neighbours
-from tests.clipped_sums import clipped_cells, repeat_noisy_gradient_steps
+from tests.clipped_sums import clip_to_cells, repeat_noisy_gradient_steps
 from tests.solvers.test_row_features import python_exp2
 
 from privsvm.numerics.compiled import vector_math
@@ -35,7 +35,7 @@ def problem(seed, n, d, c, size=1.0):
 
 def cells_of(X, codes, coef, intercept, steps):
     """Whole numbers of the sum (c, d + 1)."""
-    totals = clipped_cells(X, np.asarray(codes), coef, intercept, steps)
+    totals = clip_to_cells(X, np.asarray(codes), coef, intercept, steps)
     by_coef, by_intercept = np.split(totals, [coef.size])
     return np.column_stack(
         [by_coef.reshape(coef.shape), by_intercept if steps.fit_intercept else np.zeros(len(coef), dtype=np.int64)]

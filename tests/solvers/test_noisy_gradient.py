@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
-from tests.clipped_sums import clipped_gradient_sum, models_of_steps
+from tests.clipped_sums import models_of_steps, sum_clipped_gradients
 
 from privsvm.numerics.noise.noise_source import NoiseSource
 from privsvm.solvers.gradients.noisy_gradient import (
@@ -132,7 +132,7 @@ def test_clipped_sum_equals_whole_gradients(loss_name, regulariser, sparse, case
         max_grad_norm=10.0**log_bound, intercept_scale=0.7, loss_weight=1.3, smoothing=0.05,
     )  # fmt: skip
     rows = scipy.sparse.csr_array(X) if sparse else X
-    ours = clipped_gradient_sum(rows, codes, coef, intercept, steps)
+    ours = sum_clipped_gradients(rows, codes, coef, intercept, steps)
     theirs = reference_sum(X, codes, coef, intercept, steps)
     # Inside, the bound is smaller by the cost of truncation, and clipping adds some round-off where both parts cancel.
     steps_off = (
@@ -161,7 +161,7 @@ def test_slopes_are_the_derivatives_of_the_losses(loss_name, c):
         return sum(loss(row, code, steps) for row, code in zip(scores, codes, strict=True))
 
     def gradient(flat):
-        sums = clipped_gradient_sum(X, codes, flat[: c * d].reshape(c, d), flat[c * d :], steps)
+        sums = sum_clipped_gradients(X, codes, flat[: c * d].reshape(c, d), flat[c * d :], steps)
         return np.concatenate([total.ravel() for total in sums])
 
     off = 1e-4 * np.linalg.norm(gradient(start)) + len(X) * (c + 1) * STEP * steps.max_grad_norm
@@ -173,7 +173,7 @@ def test_a_clipped_row_is_as_long_as_the_bound():
     X, codes, coef, intercept = problem(0, 1, 50, 3)
     for regulariser in REGULARISERS:
         steps = settings_of("hinge", max_grad_norm=0.01, regulariser=regulariser, ridge=0.1)
-        sums = clipped_gradient_sum(X, codes, coef, intercept, steps)
+        sums = sum_clipped_gradients(X, codes, coef, intercept, steps)
         flat = np.concatenate([total.ravel() for total in sums])
         assert 0.01 * (1 - 8 * STEP) < np.linalg.norm(flat) <= 0.01
 
@@ -182,9 +182,13 @@ def test_hinge_without_smoothing():
     X = np.array([[2.0], [0.5]])
     steps = settings_of("hinge", smoothing=0.0, fit_intercept=False, max_grad_norm=1.0)
     # Row 0 has margin 4, row 1 margin 1/2.
-    coef_part, intercept_part = clipped_gradient_sum(X, np.zeros(2, int), np.array([[1.0], [-1.0]]), np.zeros(2), steps)
+    coef_part, intercept_part = sum_clipped_gradients(
+        X, np.zeros(2, int), np.array([[1.0], [-1.0]]), np.zeros(2), steps
+    )
     assert coef_part.tolist() == [[0.0], [0.0]]
-    coef_part, intercept_part = clipped_gradient_sum(X, np.zeros(2, int), np.array([[0.4], [-0.4]]), np.zeros(2), steps)
+    coef_part, intercept_part = sum_clipped_gradients(
+        X, np.zeros(2, int), np.array([[0.4], [-0.4]]), np.zeros(2), steps
+    )
     assert coef_part.ravel().tolist() == pytest.approx([-0.5, 0.5], abs=2 * STEP)
     assert coef_part[0, 0] == -coef_part[1, 0]
     assert intercept_part.tolist() == [0.0, 0.0]
@@ -250,7 +254,7 @@ def test_every_step_equals_the_reference(changes, average, n_steps):
     ours = noisy_gradient_steps(X, codes, c, steps, NoiseSource(bytes(32)))
     histories = models_of_steps(X, codes, c, steps, NoiseSource(bytes(32)))
     first = {"none": n_steps, "all": 0, "last_half": n_steps // 2}[average]
-    for sum_of, off in ((clipped_gradient_sum, 1e-9), (reference_sum, 1e-3)):
+    for sum_of, off in ((sum_clipped_gradients, 1e-9), (reference_sum, 1e-3)):
         iterates = reference_steps(X, codes, c, steps, sum_of)
         for t in range(n_steps):
             chosen = iterates[first : t + 1] if t >= first else iterates[t : t + 1]
@@ -285,7 +289,7 @@ def test_sampled_steps_equal_the_reference():
     steps = settings_of("softmax", sample_rate=0.3, n_steps=n_steps, expected_batch=12.0, max_grad_norm=0.5)
     coef, intercept = np.zeros((c, d)), np.zeros(c)
     for chosen in included:
-        sums = clipped_gradient_sum(X[chosen], codes[chosen], coef, intercept, steps)
+        sums = sum_clipped_gradients(X[chosen], codes[chosen], coef, intercept, steps)
         theirs = reference_sum(X[chosen], codes[chosen], coef, intercept, steps)
         for ours_sum, other in zip(sums, theirs, strict=True):
             assert np.abs(ours_sum - other).max(initial=0.0) <= n * (c + 1) * STEP * 0.5
@@ -356,7 +360,7 @@ def test_no_row_is_too_long_for_the_clip(loss, regulariser):
         for gap in (0.0, 1.0, 450.0 / size, 1e-3):
             coef = np.zeros((3, n_features))
             coef[1, 0] = gap
-            clipped, _ = clipped_gradient_sum(np.full((1, n_features), size), np.array([1]), coef, np.zeros(3), steps)
+            clipped, _ = sum_clipped_gradients(np.full((1, n_features), size), np.array([1]), coef, np.zeros(3), steps)
             assert np.isfinite(clipped).all()
             assert np.linalg.norm(clipped / bound) <= 1.0
             if gap == 0.0 and regulariser == "outside":

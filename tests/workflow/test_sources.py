@@ -12,7 +12,7 @@ from privsvm.digests import sha256_of_code
 from privsvm.errors import PrivSVMError
 from privsvm_bench.workflow import sources
 from privsvm_bench.workflow.sources import closure, closure_digest
-from tests.processes import told_by_python
+from tests.processes import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOADED = """
@@ -29,7 +29,7 @@ print(json.dumps([module.__file__ for module in modules]))
 )
 def test_closure_holds_all_that_python_loads(module):
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
-    paths = json.loads(told_by_python("-c", LOADED, module, env=environment))
+    paths = json.loads(run_python("-c", LOADED, module, env=environment))
     loaded = {Path(path).relative_to(REPOSITORY).as_posix() for path in paths}
     assert len(loaded) > 5
     assert loaded <= set(closure(module))

@@ -25,12 +25,12 @@ def z_scores(X):
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def recovered_columns(block, known_indices, known_rows, gamma):
+def recover_columns(block, known_indices, known_rows, gamma):
     return _extend_basis(*_basis(block, gamma, known_rows.shape[1]), np.asarray(known_indices), known_rows)
 
 
 def largest_error(block, columns, known_indices, gamma):
-    return np.abs(recovered_columns(block, known_indices, columns[known_indices], gamma) - columns).max()
+    return np.abs(recover_columns(block, known_indices, columns[known_indices], gamma) - columns).max()
 
 
 def residual(block, guess, gamma=None):
@@ -64,11 +64,11 @@ def test_known_rows_come_back_as_given_and_more_of_them_do_no_harm(kernel, gamma
     rng = np.random.default_rng(0)
     columns = z_scores(rng.standard_normal((80, 5)))
     block = publish(columns, 12, gamma, rng)
-    recovered = recovered_columns(block, range(40), columns[:40], gamma)
+    recovered = recover_columns(block, range(40), columns[:40], gamma)
     assert np.array_equal(recovered[:40], columns[:40])
     assert np.abs(recovered - columns).max() < 1e-12
     # The least-squares answer also stays near what slightly wrong knowledge says.
-    wrong = recovered_columns(block, range(40), columns[:40] + 1e-3 * rng.standard_normal((40, 5)), gamma)
+    wrong = recover_columns(block, range(40), columns[:40] + 1e-3 * rng.standard_normal((40, 5)), gamma)
     assert 1e-5 < np.abs(wrong - columns)[40:].max() < 1e-2
 
 
@@ -99,7 +99,7 @@ def test_entries_that_underflowed_are_left_out():
     assert partly.sum() >= 5
     assert (block == 0).any(axis=0).all()
     known_indices = np.concatenate([np.flatnonzero(partly)[:2], np.arange(100, 108)])
-    recovered = recovered_columns(block, known_indices, columns[known_indices], gamma)
+    recovered = recover_columns(block, known_indices, columns[known_indices], gamma)
     assert np.abs(recovered - columns)[readable > 10].max() < 1e-8
     # A row of zeros only says that it is far from all others.
     assert readable[20] == 0
@@ -110,14 +110,14 @@ def test_entries_that_underflowed_are_left_out():
     assert curve.error_at_rows_needed < 1e-8
     # Neither a known row without a readable entry nor the guess of a column is disturbed by such rows.
     known_indices[0] = 20
-    recovered = recovered_columns(block, known_indices, columns[known_indices], gamma)
+    recovered = recover_columns(block, known_indices, columns[known_indices], gamma)
     assert np.abs(recovered - columns)[readable > 10].max() < 1e-8
     assert residual(block, columns[:, 3], gamma)[0] < 1e-10
 
 
 def test_nothing_readable():
     columns = np.arange(12.0).reshape(6, 2)
-    recovered = recovered_columns(np.zeros((6, 4)), [0, 1], columns[:2], 1.0)
+    recovered = recover_columns(np.zeros((6, 4)), [0, 1], columns[:2], 1.0)
     assert np.isfinite(recovered).all()
     assert recovery_curve(np.zeros((6, 4)), columns, "gaussian", 1.0).error_at_rows_needed is None
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.metrics import roc_auc_score
-from tests.processes import told_by_python
+from tests.processes import run_python
 from tests.refusals import refusal as refusal_of
 from tests.release.conftest import refusal, run
 from tests.release.hospital import write_table
@@ -151,7 +151,7 @@ model = privsvm.load(sys.argv[1])
 row = {"visit": ["01.02.2020"], "sex": ["f"], "ward": ["x"], "age": [50], "pressure": [None], "smoker": [True]}
 print(model.predict(row)[0], model.guarantee_.status)
 """
-    assert told_by_python("-c", program, hospital / "model").split()[1] == "proved"
+    assert run_python("-c", program, hospital / "model").split()[1] == "proved"
 
 
 def test_every_damage_is_found(hospital_copy, hospital):
@@ -559,4 +559,4 @@ raise SystemExit(privsvm.command.main(sys.argv[1:]))
     write_table(tmp_path / "few.csv", 40, 3)
     release = ["--data", tmp_path / "few.csv", "--schema", hospital / "schema.yaml", "--out", tmp_path / "m"]
     more = ["--epsilon", "1", "--ledger", tmp_path / "ledger.jsonl", "--without-inspection"]
-    told_by_python("-c", program, "release", *release, *more)
+    run_python("-c", program, "release", *release, *more)

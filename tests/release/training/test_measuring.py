@@ -15,7 +15,7 @@ from scipy.stats import binom, binomtest
 from tests.adversarial import KINDS, neighbours
 from tests.release.conftest import release_into, run
 from tests.release.made_up import counts_of, write_content
-from tests.replay import Recorder, Replayer, check_given, check_record, recorded_leaves, released_bits
+from tests.replay import Recorder, Replayer, check_given, check_record, list_leaves, released_bits
 
 from privsvm.base.budget import Budget
 from privsvm.base.model_file import Description, read_model, scale_of, write_model
@@ -97,7 +97,7 @@ def test_on_neighbours_a_row_moves_the_training_or_the_counts_and_nothing_passes
     assert guarantee == other.estimator.guarantee_
     training, counts = guarantee.event.events
     check_record(calls[:1], dataclasses.replace(guarantee.with_broken_assumption("of one part"), event=training))
-    ((drawn, count),) = recorded_leaves(calls[1:], relation, counts)
+    ((drawn, count),) = list_leaves(calls[1:], relation, counts)
     assert (count, drawn.noise_multiplier) == (1, pytest.approx(counts.noise_multiplier, rel=1e-12))
 
 
