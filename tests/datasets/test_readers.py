@@ -76,28 +76,6 @@ def test_libsvm_dense_and_sparse(make_entry, tmp_path):
     assert isinstance(sparse, csr_array)
 
 
-def test_arff(make_entry, tmp_path):
-    text = (
-        "@relation r\n@attribute x numeric\n@attribute f {0,1}\n@attribute kind {a,b}\n@data\n1.5,1,a\n0.1,0,b\n?,1,a\n"
-    )
-    entry = make_entry(text, format="arff", label="kind", entry={"missing": "zero"})
-    features, labels = read_part(entry, "all", tmp_path)
-    np.testing.assert_array_equal(features, [[1.5, 1], [0.1, 0], [np.nan, 1]])
-    assert labels.tolist() == Y
-    refused(
-        make_entry(
-            text.replace("{0,1}", "{red,blue}").replace(",1,", ",red,").replace(",0,", ",blue,"),
-            format="arff",
-            label="kind",
-        ),
-        tmp_path,
-        "'f'",
-        "not numeric",
-        "drop_columns",
-    )
-    refused(make_entry("@relation r\nnonsense", format="arff", label="kind"), tmp_path, "ARFF")
-
-
 def test_parquet(make_entry, tmp_path):
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(Y), "flag": [True, False, True], "n": [1, None, 3]})
     buffer = io.BytesIO()
@@ -321,13 +299,9 @@ def test_a_delimiter_is_taken_as_it_is(tmp_path, delimiter):
 
 
 LIBSVM = {"format": "libsvm"}
-ARFF = {"format": "arff", "label": "kind"}
-ARFF_HEAD = "@relation r\n@attribute x_1 numeric\n@attribute kind {a_b,c}\n@data\n"
 
 
 def test_what_is_declared_or_a_comment_may_look_like_it(make_entry, tmp_path):
-    text = ARFF_HEAD.replace("c}", "?}") + "1,a_b\n2,?\n"
-    assert read_part(make_entry(text, **ARFF), "all", tmp_path)[1].tolist() == ["a_b", "?"]
     text = "+1 1:1 # x_y\n1.0 1:2\n-1 1:3\n"
     assert read_part(make_entry(text, **LIBSVM), "all", tmp_path)[1].tolist() == ["1", "1", "-1"]
     text = "x,kind\n1,01\n2,02\n"

@@ -324,47 +324,6 @@ def test_a_missing_value_counts_as_the_fill(tmp_path):
     assert X.tolist() == [[-0.2, 0, 0, 1, 0, -1]] * 2
 
 
-ARFF = """% comment
-@RELATION 'r'
-@attribute 'Größe in cm' NUMERIC
-@attribute art {Männlich, 'Weiblich, alt', "it's"}
-@attribute note string
-@data
-% comment
-1.5,Männlich,'a b'
-?,'Weiblich, alt',"x\\"y"
-3\tit's\t?
-"""
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_arff_has_any_letters_quotes_and_missing_values(make_entry, tmp_path, encoding):
-    settings = {} if encoding == "utf-8" else {"encoding": encoding}
-    entry = make_entry(
-        ARFF.encode(encoding), format="arff", label="art", drop_columns=("note",), entry={"missing": "zero"}, **settings
-    )
-    X, labels = read_part(entry, "all", tmp_path)
-    np.testing.assert_array_equal(X, [[1.5], [np.nan], [3]])
-    assert labels.tolist() == ["Männlich", "Weiblich, alt", "it's"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("1.5,M", "1.5,Z", "line 8 says 'Zännlich', which 'art' does not declare"),
-        ("'a b'", "'a b", "line 8 has a quotation mark without its pair"),
-        ("1.5,", "{0 1.5,", "is a sparse row"),
-        ("note string", "art string", "two attributes are called 'art'"),
-        ("NUMERIC", "relational", "not readable as ARFF"),
-        ("@data", "@date", "not readable as ARFF"),
-    ],
-)
-def test_arff_that_is_refused(make_entry, tmp_path, old, new, reason):
-    assert old in ARFF
-    text = ARFF.replace(old, new, 1)
-    refused(make_entry(text, format="arff", label="art", drop_columns=("note",)), tmp_path, reason)
-
-
 def test_a_packed_table_is_read_by_lines_too(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"\n".join([HEADER, ROWS[0], b'1,"', *ROWS[2:]])))

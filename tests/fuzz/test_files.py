@@ -32,9 +32,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = [(1.5, -2.0, "a"), (0.1, 3.0, "b"), (0.0, 4e-3, "a"), (2.0, 1e300, "b")]
 CSV = "x,z,kind\n" + "".join(f"{x!r},{z!r},{kind}\n" for x, z, kind in ROWS)
 LIBSVM = "+1 1:1.5 2:-2\n-1 1:0.1 2:3 # comment\n1.0 2:4e-3\n-1 1:2\n"
-ARFF = "@relation r\n@attribute x numeric\n@attribute z numeric\n@attribute kind {a,b}\n@data\n" + "".join(
-    f"{x!r},{z!r},{kind}\n" for x, z, kind in ROWS
-)
 NUMBERS = np.array([row[:2] for row in ROWS])
 CODES = np.array([1, 2, 1, 2])
 
@@ -59,7 +56,6 @@ SEEDS: dict[str, tuple[bytes, dict[str, Any]]] = {
         {"format": "csv", "label": 1, "header_rows": 1, "encoding": "latin-1"},
     ),
     "libsvm": (LIBSVM.encode(), {"format": "libsvm"}),
-    "arff": (ARFF.encode(), {"format": "arff", "label": "kind"}),
     "npz": (NPZ, {"format": "npz", "features": "X", "label": "y"}),
     "parquet": (PARQUET, {"format": "parquet", "label": "kind"}),
     "mat": (MAT, {"format": "mat", "features": "X", "label": "y"}),
@@ -131,7 +127,6 @@ def test_data_files(tmp_path: Path, kind: str) -> None:
 KNOWN_CASES: list[tuple[str, bytes]] = [
     ("blanks", b"\n \nx z kind\n1 2 a\n"),
     ("libsvm", b"1 2:1 1:1\n"),
-    ("arff", b"@data\n1,2\n"),
     ("parquet", PARQUET.replace(b'"index_columns": [{', b'"index_columns": [7,')),
     ("npz", NPZ[:-30]),
     ("mat", MAT[:140]),

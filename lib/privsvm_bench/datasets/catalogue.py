@@ -41,7 +41,6 @@ _SUFFIX_FORMATS = {
     ".libsvm": "libsvm",
     ".svm": "libsvm",
     ".svmlight": "libsvm",
-    ".arff": "arff",
     ".parquet": "parquet",
     ".npz": "npz",
     ".mat": "mat",
@@ -180,7 +179,7 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
     format_ = settings.format or _guess_format(file_name, settings.member)
     header = settings.header if settings.header is not None else format_ == "csv"
     _check_label(settings.label, format_, header, file_name)
-    for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data", "arff"))):
+    for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data"))):
         if getattr(settings, key) is not None and format_ not in formats:
             raise KeyedError(key, f"has no effect with format {format_!r}; remove it")
     delimiter = settings.delimiter
@@ -296,7 +295,7 @@ def _guess_format(file_name: str, member: str | None) -> str:
 
 def _check_label(label: int | str | None, format_: str, header: bool, file_name: str) -> None:
     """Refuse a label column that cannot be found."""
-    if label is None and format_ in ("csv", "data", "arff", "parquet"):
+    if label is None and format_ in ("csv", "data", "parquet"):
         raise KeyedError("label", f"missing; name the label column of {file_name!r} (or its position)")
     if format_ in ("csv", "data") and not header and isinstance(label, str):
         raise KeyedError("label", f"{label!r} is a name but `header` is false; give the position")

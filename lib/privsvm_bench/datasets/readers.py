@@ -10,10 +10,9 @@ import itertools
 import math
 import multiprocessing
 import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm.numerics.rows.well_formed import canonical_rows, check_sparse
-from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number, physical_lines
+from privsvm.tables.delimited import MISSING, DelimitedText, Malformed, parse_number
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import parse_numbers, read_labelled_table
@@ -57,14 +56,6 @@ def content_hash(X: np.ndarray, labels: np.ndarray) -> str:
     """
     values = np.ascontiguousarray(X, dtype="<f8").tobytes()
     return hashlib.sha256(values + "\n".join(str(label) for label in labels).encode()).hexdigest()
-
-
-_QUOTED = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+\""""
-_ATTRIBUTE = re.compile(
-    rf"@attribute\s+(?P<name>{_QUOTED}|[^\s{{'\"]+)\s*(?P<kind>\{{.*\}}|(?:numeric|real|integer|string|date)\b.*)",
-    re.IGNORECASE,
-)
-_ARFF_FIELD = re.compile(rf"""[ ]*(?P<field>{_QUOTED}|(?!['"])[^,\t]*)[ ]*(?=[,\t]|\Z)""")
 
 
 def read_part(entry: DatasetEntry, part: str, folder: str | os.PathLike[str]) -> tuple[Features, np.ndarray]:
@@ -444,77 +435,6 @@ def _check_header(cells: list[str], name: str) -> None:
     )
 
 
-# scipy.io.arff (1.17) drops the surplus values of a row, reads 1_0 as 10, and refuses files with a column of texts.
-def _read_arff(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
-    lines = enumerate(physical_lines(io.StringIO(decode_text(data, name, recipe.encoding), newline="\n")), 1)
-    # Comments may stand anywhere.
-    written = ((number, line.strip()) for number, line in lines if line.strip() and not line.lstrip().startswith("%"))
-    values: dict[str, frozenset[str] | None] = {}
-    for number, line in written:
-        attribute = _ATTRIBUTE.fullmatch(line)
-        if attribute is not None:
-            column, kind = _unquote(attribute["name"]), attribute["kind"].strip()
-            if column in values:
-                raise PrivSVMError(f"{name}: line {number}: two attributes are called {column!r}; name each once")
-            try:
-                values[column] = frozenset(_arff_fields(kind[1:-1])) if kind.startswith("{") else None
-            except ValueError as error:
-                raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
-        elif line.lower() == "@data":
-            break
-        elif not line.lower().startswith("@relation"):
-            raise PrivSVMError(
-                f"{name}: not readable as ARFF (line {number} is {_show(line)}); after @relation come attributes, "
-                "then @data"
-            )
-    else:
-        raise PrivSVMError(
-            f"{name}: not readable as ARFF (there is no @data); attributes come first, then one row a line"
-        )
-    return _split_records(_arff_rows(written, name, values), list(values), name, recipe)
-
-
-def _arff_rows(
-    lines: Iterable[tuple[int, str]], name: str, values: Mapping[str, frozenset[str] | None]
-) -> Iterator[list[str]]:
-    """Split the rows of an ARFF file; each nominal value must be declared."""
-    for number, line in lines:
-        try:
-            if line.startswith("{"):
-                raise ValueError("is a sparse row, which is not understood")
-            fields = _arff_fields(line)
-            if len(fields) != len(values):
-                raise ValueError(f"has {len(fields)} values for {len(values)} attributes")
-            for (column, allowed), field in zip(values.items(), fields, strict=True):
-                if allowed is not None and field not in allowed and field != "?":
-                    raise ValueError(f"says {_show(field)}, which {column!r} does not declare")
-        except ValueError as error:
-            raise PrivSVMError(f"{name}: line {number} {error}; mend that line") from None
-        # A missing label is not a class unless it is declared.
-        yield [
-            "" if field == "?" and "?" not in (allowed or ()) else field
-            for allowed, field in zip(values.values(), fields, strict=True)
-        ]
-
-
-def _arff_fields(line: str) -> list[str]:
-    """Split at commas or tabs; ValueError for a quotation mark without its pair."""
-    if "'" not in line and '"' not in line:
-        return [field.strip() for field in line.replace("\t", ",").split(",")]
-    fields, position = [], 0
-    while position <= len(line):
-        match = _ARFF_FIELD.match(line, position)
-        if match is None:
-            raise ValueError("has a quotation mark without its pair, or text behind one")
-        fields.append(_unquote(match["field"].strip()))
-        position = match.end() + 1
-    return fields
-
-
-def _unquote(field: str) -> str:
-    return re.sub(r"\\(.)", r"\1", field[1:-1]) if field[:1] in ("'", '"') else field
-
-
 def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, np.ndarray, list[str]]:
     try:
         from pyarrow import parquet, types
@@ -679,7 +599,6 @@ _READERS: dict[str, Callable[[bytes, str, DataPart], tuple[Any, np.ndarray, list
     "libsvm": _read_libsvm,
     "csv": _read_text,
     "data": _read_text,
-    "arff": _read_arff,
     "parquet": _read_parquet,
     "mat": _read_mat,
     "npz": _read_npz,

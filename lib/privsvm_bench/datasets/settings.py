@@ -21,7 +21,7 @@ from privsvm.tables.labels import normalise_label, parse_words
 
 # Largest size of a file, packed or not, unless its dataset declares another limit.
 MOST_BYTES = 2 << 30
-FORMATS = ("csv", "data", "libsvm", "arff", "parquet", "npz", "mat")
+FORMATS = ("csv", "data", "libsvm", "parquet", "npz", "mat")
 
 _FLAG = optional(FLAG)
 
