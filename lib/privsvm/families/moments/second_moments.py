@@ -72,13 +72,12 @@ def rows_per_noise(n_rows: int, epsilon: float, delta: float, neighbours: Neighb
     return n_rows / (relation_factor(neighbours) * gaussian_noise_multiplier(epsilon, delta))
 
 
-def share_of_centre(n_features: int, rows: float, largest: float = _LARGEST_SHARE) -> float:
+def share_of_centre(n_features: int, rows: float) -> float:
     """Choose the share of the budget that buys the centre, from public numbers.
 
-    Enough for a noise of two thirds of a row on the mean, for `rows_per_noise` rows, but no less than 2 % and no more
-    than `largest`.
+    Enough for a noise of two thirds of a row on the mean, for `rows_per_noise` rows, but from 2 % to 25 %.
     """
-    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), largest)
+    return min(max(1.5 * math.sqrt(n_features) / rows, _SMALLEST_SHARE), _LARGEST_SHARE)
 
 
 def share_beside(moment: float, joint: float, condition: float, n_features: int, rounding: float) -> float:
