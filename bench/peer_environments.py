@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,13 +23,23 @@ def peer_python(name: str) -> Path:
 
     ``PRIVSVM_PEERS`` names the folder of the environments, by default ``.cache/peers``.
     """
+    return locked_python(name, LOCKS[name])
+
+
+def locked_python(name: str, lock: Path) -> Path:
+    """Return the Python of the environment of a lock, built on first use."""
     folder = Path(os.environ.get("PRIVSVM_PEERS", HERE.parent / ".cache" / "peers")) / name
     python = folder / "bin" / "python"
     if not python.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
         install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
-        subprocess.run([*install, LOCKS[name]], check=True)
+        try:
+            subprocess.run([*install, lock], check=True)
+        except BaseException:
+            # Half of an environment would be taken for a whole one.
+            shutil.rmtree(folder)
+            raise
     return python
 
 

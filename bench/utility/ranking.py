@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -87,10 +88,10 @@ def gaps_to_svm(cells: pd.DataFrame, relation: str = "replace_one") -> pd.DataFr
     return gaps.groupby("set").mean()
 
 
-def by_rows(gaps: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Group sets by the number of training rows."""
+def by_rows(gaps: Any, sizes: Mapping[str, tuple[int, int]] = SIZES) -> dict[str, Any]:
+    """Group sets, the index of a table or a series, by the number of training rows."""
     rows = pd.Series({name: training_rows(str(name)) for name in gaps.index})
-    return {words: gaps[(rows >= least) & (rows < most)] for words, (least, most) in SIZES.items()}
+    return {words: gaps[(rows >= least) & (rows < most)] for words, (least, most) in sizes.items()}
 
 
 @dataclasses.dataclass(frozen=True)

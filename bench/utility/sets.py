@@ -79,6 +79,12 @@ CHOSE: dict[str, Any] = {
 CHOOSE, LOOK, JUDGE = (tuple(names) for names in json.loads((HERE / "kinds.json").read_text()).values())
 # Sets that choose constants with bounds from meaning, by the schemas of the catalogue.
 REAL = tuple(name for name in CHOOSE if name not in OLDER and name not in CHOSE)
+# The smallest ones that all listed entries have answers on: joined entries run on these.
+SMALLEST = (
+    "wine", "sonar_scale", "glass.scale", "heart_scale", "cleveland_uci", "ionosphere_scale", "libras",
+    "dermatology_uci", "breast_cancer", "australian_scale", "pima_uci", "mammographic", "vehicle.scale",
+    "fourclass_scale", "vowel", "german.numer_scale", "splice", "websites", "weather", "hr",
+)  # fmt: skip
 SETS: dict[str, Any] = {**OLDER, **CHOSE, **dict.fromkeys((*REAL, *LOOK))}
 
 # Features that are declared to be 0 or 1.

@@ -1,0 +1,401 @@
+"""Enter a private classifier: ``make leaderboard ENTRY=path/to/entry.py``; docs/join-leaderboard.md has the rules.
+
+The entry runs in an environment of its own on the smallest sets and on a fresh holdout, and is audited at epsilon 1.
+Scores are in ``reports/utility/joined_scores.csv``, statements and audits in ``joined.csv``, holdouts in
+``holdouts.csv``; docs/leaderboard.md shows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import hashlib
+import math
+import os
+import queue
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import leaderboard
+import numpy as np
+import pydantic
+from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES
+from joined import HOLDOUTS, JOINED_SCORES, KEYS, STATEMENTS, write_section
+from scores import score_row
+from sets import SMALLEST, SPLITS, UtilitySet, load
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from peer_environments import LineWorker, locked_python, single_threaded
+
+from privsvm import audit
+from privsvm.auditing.neighbours import Pair, make_crowded_pairs, make_pairs, pairs_around
+from privsvm.errors import PrivSVMError
+from privsvm.models import Model, check_model
+from privsvm.privacy.events import Neighbours
+from privsvm_bench.records import Name, Words
+
+WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
+_CORES, _GIGABYTES = 2, 8
+# Minutes for all fits on the sets, for one fit, and for the audit.
+_SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
+# Trainings that an audit tells apart: the first number that ten minutes are enough for. Search and confirmation take
+# more than twice as many again.
+DRAWS, _FITS_PER_DRAW = (20_000, 10_000, 5000, 2000, 1000, 400), 3.0
+# Trainings of a task of the audit.
+_BATCH = 10
+AUDITED_EPSILON = 1.0
+# Numbers of a release that the audit reads.
+_RELEASED, _LARGEST = 1100, 1e12
+# Digests of entries whose proof a maintainer has read, with the place of the proof.
+READ_PROOFS: dict[str, str] = {}
+
+
+class Statement(Model):
+    """The guarantee that an entry states, a literal dictionary named ``GUARANTEE`` in its file."""
+
+    name: Name
+    status: Literal["proved", "claimed", "none"]
+    relation: Neighbours
+    delta: Annotated[float, pydantic.Field(ge=0, le=DELTA)]
+    reference: Words
+    tuning: Literal["none", "paid", "unpaid"]
+    noise: Literal["any", "gaussian"] = "any"
+
+
+def read_statement(path: Path) -> Statement:
+    """Read the statement of an entry without importing it. Raises PrivSVMError for one that is not valid."""
+    try:
+        assignments = [node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.Assign)]
+        values = [node.value for node in assignments if "GUARANTEE" in map(ast.unparse, node.targets)]
+        content = ast.literal_eval(values[0]) if values else None
+    except (OSError, SyntaxError, ValueError) as error:
+        raise PrivSVMError(f"{path}: cannot be read ({error}); write GUARANTEE as a literal dictionary") from None
+    if content is None:
+        raise PrivSVMError(f"{path}: GUARANTEE is missing; add it (see docs/join-leaderboard.md)")
+    try:
+        statement = check_model(Statement, content, "GUARANTEE")
+    except PrivSVMError as error:
+        raise PrivSVMError(f"{path}: {error}") from None
+    if statement.name in (*ENTRIES, *REFERENCES):
+        raise PrivSVMError(f"{path}: GUARANTEE.name: {statement.name!r} is an entry of the library; take another name")
+    if statement.noise == "gaussian" and statement.delta == 0.0:
+        raise PrivSVMError(f"{path}: GUARANTEE.delta: 0 is not valid for Gaussian noise; state the delta")
+    return statement
+
+
+def lock_requirements(path: Path) -> Path:
+    """Return the lock of the requirements beside an entry, resolved on first use."""
+    requirements, lock = path.with_name("requirements.txt"), path.with_name("requirements.lock")
+    if not requirements.exists():
+        raise PrivSVMError(f"{requirements}: no such file; list the packages of the entry, with versions")
+    if not lock.exists():
+        options = ["--generate-hashes", "--no-emit-index-url", "--no-header", "--quiet", "--python", sys.executable]
+        if subprocess.run(["uv", "pip", "compile", requirements, *options, "-o", lock], check=False).returncode:
+            raise PrivSVMError(f"{requirements}: cannot be resolved; see the lines above")
+    return lock
+
+
+class EntryWorker(LineWorker):
+    """A process in an entry's environment; an empty folder is its home, and it gets no variables but a few."""
+
+    def __init__(self, python: Path, path: Path, home: str) -> None:
+        allowed = ("PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {name: value for name, value in single_threaded().items() if name in allowed}
+        # Isolated mode: neither this folder nor the user's packages can be imported.
+        super().__init__([python, "-I", WORKER, path.resolve()], environment | {"HOME": home}, quiet=True)
+
+    def run(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Run a task; return the answer, of which ``error`` is empty if all went well."""
+        if self.start():
+            seconds = 60 * _FIT_MINUTES
+            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
+            resource.prlimit(self.process.pid, resource.RLIMIT_CPU, (seconds, seconds))
+        self.ask(task)
+        answer = self.answer(2 * 60 * _FIT_MINUTES)
+        if not answer:
+            self.end()
+            return {"error": "did not finish"}
+        return answer
+
+    def end(self) -> None:
+        """End the process and the fit that it runs."""
+        with contextlib.suppress(AssertionError, ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        super().end()
+
+
+def make_task(statement: Statement, data: UtilitySet, epsilon: float, split: int) -> dict[str, Any]:
+    """Make the task of a cell: training rows with labels, test rows without, and public facts."""
+    train, test = data.splits[split]
+    X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
+    return public_task(statement, X.shape[1], data.n_classes, epsilon) | {
+        "X": X[train].tolist(), "y": data.y[train].tolist(), "X_test": X[test].tolist(),
+        # The number of a split is its seed, as for other libraries.
+        "seeds": [split],
+    }  # fmt: skip
+
+
+def public_task(statement: Statement, n_columns: int, n_classes: int, epsilon: float) -> dict[str, Any]:
+    """Return the public part of a task."""
+    return {
+        "bounds": [[0.0] * n_columns, [1.0] * n_columns], "classes": list(range(n_classes)), "epsilon": epsilon,
+        "delta": statement.delta, "neighbours": statement.relation, "with_numbers": False,
+    }  # fmt: skip
+
+
+def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
+    """Score predicted classes, and the area under the curve where there are scores. Raises ValueError for others."""
+    codes = np.asarray(answer["codes"])
+    if codes.shape != y.shape or not np.isin(codes, np.arange(n_classes)).all():
+        raise ValueError(f"predict: must return one of {n_classes} classes for each of {len(y)} rows")
+    row = score_row(y, np.eye(n_classes)[codes.astype(int)])
+    scores = None if answer["scores"] is None else np.asarray(answer["scores"], dtype=float)
+    with_area = scores is not None and scores.shape == (len(y), n_classes) and np.isfinite(scores).all()
+    return row | {"auc": score_row(y, scores)["auc"] if with_area else math.nan}
+
+
+class Workers:
+    """Workers of one entry, as many as cores."""
+
+    def __init__(self, statement: Statement, make: Callable[[], EntryWorker]) -> None:
+        self.statement = statement
+        self._workers: queue.SimpleQueue[EntryWorker] = queue.SimpleQueue()
+        self.all = [make() for _ in range(_CORES)]
+        for worker in self.all:
+            self._workers.put(worker)
+        self.errors: dict[str, str] = {}
+
+    def run(self, data: UtilitySet, epsilon: float, split: int) -> dict[str, float] | None:
+        """Run a cell on a free worker; return its scores, or None after an error, which is kept."""
+        worker = self._workers.get()
+        try:
+            answer = worker.run(make_task(self.statement, data, epsilon, split))
+            if answer["error"]:
+                raise ValueError(answer["error"])
+            return score_answer(answer["fits"][0], data.y[data.splits[split][1]], data.n_classes)
+        except ValueError as error:
+            self.errors[data.name] = str(error)
+            return None
+        finally:
+            self._workers.put(worker)
+
+    def run_sets(self, names: Sequence[str], minutes: float) -> tuple[dict[tuple[str, ...], dict[str, float]], int]:
+        """Run the sets split by split, until the time is over; return scores by cell and the number of splits."""
+        sets = [load(name) for name in names]
+        keys = [(data, epsilon) for data in sets for epsilon in EPSILONS["add_remove"]]
+        cells: dict[tuple[str, ...], dict[str, float]] = {}
+        started = time.monotonic()
+        with ThreadPoolExecutor(_CORES) as pool:
+            for split in range(SPLITS):
+                for (data, epsilon), row in zip(
+                    keys, pool.map(lambda key, split=split: self.run(*key, split), keys), strict=True
+                ):
+                    if row is not None:
+                        key = (self.statement.name, data.name, self.statement.relation, str(epsilon), str(split))
+                        cells[key] = row
+                print(f"{self.statement.name}: split {split + 1} of {SPLITS}", flush=True)
+                if time.monotonic() - started > 60 * minutes:
+                    break
+        return cells, split + 1
+
+
+class Releases:
+    """All numbers that models of an entry hold, with their predictions, drawn in batches on all workers."""
+
+    def __init__(self, workers: Workers, seed: int) -> None:
+        self._workers, self._rng = workers, np.random.default_rng(seed)
+        self._pool = ThreadPoolExecutor(_CORES)
+        self._waiting: dict[bytes, list[np.ndarray]] = {}
+
+    def _batch(self, worker: EntryWorker, X: np.ndarray, y: np.ndarray, seeds: list[int]) -> list[np.ndarray]:
+        probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
+        task = public_task(self._workers.statement, X.shape[1], 2, AUDITED_EPSILON)
+        rows = {"X": X.tolist(), "y": y.tolist(), "X_test": probes.tolist()}
+        answer, releases = worker.run(task | rows | {"seeds": seeds, "with_numbers": True}), []
+        if answer["error"]:
+            raise ValueError(answer["error"])
+        for fit in answer["fits"]:
+            numbers = [*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]][:_RELEASED]
+            release = np.zeros(_RELEASED)
+            release[: len(numbers)] = np.clip(np.nan_to_num(numbers), -_LARGEST, _LARGEST)
+            releases.append(release)
+        return releases
+
+    def draw(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Draw the next release of a table. Raises ValueError if the entry does."""
+        waiting = self._waiting.setdefault(X.tobytes() + y.tobytes(), [])
+        if not waiting:
+            seeds = self._rng.integers(2**32, size=(_CORES, _BATCH)).tolist()
+            parts = self._pool.map(lambda worker, some: self._batch(worker, X, y, some), self._workers.all, seeds)
+            waiting += [release for part in parts for release in part]
+        return waiting.pop(0)
+
+
+class Released:
+    """An estimator that publishes the releases of an entry."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Released:
+        self._numbers = self._releases.draw(X, y)
+        return self
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return self._numbers
+
+
+def audited_pairs(relation: Neighbours) -> list[Pair]:
+    """List pairs of small tables with features in [0, 1]: lone rows, crowds, equal rows, and rows in an order."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1.0, 1.0, size=(24, 3))
+    pairs = [
+        *make_pairs(2, relation, 1.0, (1.0,)),
+        *make_crowded_pairs(relation, 1.0, (100,), 4),
+        *pairs_around(rows, (rows[:, 0] > 0).astype(np.int64), relation, 0, 2),
+    ]
+    pairs = [
+        Pair(pair.words, *(((np.clip(X, -1.0, 1.0) + 1.0) / 2.0, y) for X, y in (pair.first, pair.second)))
+        for pair in pairs
+    ]
+    for number in (10, 30):
+        X, y = np.ones((number, 1)), np.ones(number, dtype=np.int64)
+        other = y.copy()
+        other[-1] = 0
+        second = (X[1:], y[1:]) if relation == "add_remove" else (X, other)
+        pairs.append(Pair(f"{number} equal rows of one class, and one of them changed or gone", (X, y), second))
+    # For entries that split the rows by their number.
+    X, y = np.ones((20, 1)), np.arange(20) // 2 % 2
+    if relation == "add_remove":
+        pairs.append(Pair("20 equal rows, two by two of a class, and all but the first", (X, y), (X[1:], y[1:])))
+    unique = {tuple(part.tobytes() for table in (pair.first, pair.second) for part in table): pair for pair in pairs}
+    return list(unique.values())
+
+
+def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str, Any]:
+    """Audit an entry; `draws` None: as many as ten minutes are enough for."""
+    releases, statement = Releases(workers, seed), workers.statement
+    pairs = audited_pairs(statement.relation)
+    draws = draws or choose_draws(Releases(workers, seed), pairs)
+    try:
+        found = audit(
+            lambda: Released(releases), epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,
+            draws=draws, gaussian=statement.noise == "gaussian", pairs=pairs,
+        )  # fmt: skip
+    except ValueError as error:
+        raise PrivSVMError(f"{statement.name}: the audit cannot fit the entry ({error})") from None
+    return {
+        "draws": draws, "at_least": f"{found.lower_bound:.3g}", "refuted": found.refuted, "pair": found.pair.words,
+    }  # fmt: skip
+
+
+def choose_draws(releases: Releases, pairs: Sequence[Pair]) -> int:
+    """Choose the number of draws by the time of a batch on each pair."""
+    seconds = []
+    for pair in pairs:
+        started = time.monotonic()
+        with contextlib.suppress(ValueError):
+            releases.draw(*pair.first)
+            seconds.append((time.monotonic() - started) / (_CORES * _BATCH))
+    each = float(np.median(seconds or [math.inf])) * _FITS_PER_DRAW
+    return next((draws for draws in DRAWS if draws * each <= 60 * _AUDIT_MINUTES), DRAWS[-1])
+
+
+def draw_holdout(seed: int) -> UtilitySet:
+    """Draw a table that nobody has seen: correlated numbers and indicators, and classes by two noisy layers."""
+    rng = np.random.default_rng(seed)
+    n_numbers, n_indicators, n_classes = (int(rng.integers(*ends)) for ends in ((3, 20), (0, 10), (2, 5)))
+    d, n_rows, n_train = n_numbers + n_indicators, 5000, 1000
+    mixed = rng.normal(size=(n_rows, d)) @ (np.eye(d) + rng.normal(scale=0.5, size=(d, d)) / math.sqrt(d))
+    indicators = np.arange(d) >= n_numbers
+    X = np.where(indicators, mixed > rng.normal(scale=0.5, size=d), 1.0 / (1.0 + np.exp(-mixed)))
+    hidden = np.tanh((X - 0.5) @ rng.normal(scale=4.0 / math.sqrt(d), size=(d, 8)))
+    scores = hidden @ rng.normal(size=(8, n_classes)) + rng.gumbel(scale=0.3, size=(n_rows, n_classes))
+    splits = [(np.arange(n_train), np.arange(n_train, n_rows))] * SPLITS
+    return UtilitySet(
+        "holdout", X, scores.argmax(axis=1), np.zeros(d), np.ones(d), indicators, np.arange(d), n_classes, splits
+    )
+
+
+def run_holdout(workers: Workers, seed: int) -> dict[str, Any]:
+    """Run the entry on a fresh holdout at epsilon 1, beside `recommended` and references without privacy."""
+    data, statement = draw_holdout(seed), workers.statement
+    rows = [workers.run(data, 1.0, draw) for draw in range(5)]
+    accuracies = {
+        statement.name: float(np.mean([row["accuracy"] if row else math.nan for row in rows])),
+        RECOMMENDED: leaderboard.run(RECOMMENDED, data, statement.relation, 1.0, 0)["accuracy"],
+        **{one: leaderboard.run_reference(one, data, 0)["accuracy"] for one in ("svm", "majority")},
+    }
+    shown = dict(zip(HOLDOUTS.fields[4:], (f"{value:.3f}" for value in accuracies.values()), strict=True))
+    return {"name": statement.name, "seed": seed, "columns": data.X.shape[1], "classes": data.n_classes} | shown
+
+
+def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
+    """Run, audit and write an entry."""
+    statement, lock = read_statement(path), lock_requirements(path)
+    digest = hashlib.sha256(path.read_bytes() + lock.read_bytes()).hexdigest()[:12]
+    earlier = next((row for row in STATEMENTS.rows() if (row["name"], row["code"]) == (statement.name, digest)), None)
+    if draws is None and earlier and earlier["draws"]:
+        # The same number of draws gives the same bits.
+        draws = int(earlier["draws"])
+    python = locked_python(f"joined-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}", lock)
+    with tempfile.TemporaryDirectory() as home:
+        workers = Workers(statement, lambda: EntryWorker(python, path, home))
+        try:
+            row: dict[str, Any] = {**statement.model_dump(), "code": digest, "withdrawn": ""}
+            if statement.status == "proved" and digest not in READ_PROOFS:
+                print(f"{statement.name}: shown as claimed until a maintainer has read the proof")
+                row["status"] = "claimed"
+            if statement.status != "none":
+                print(f"{statement.name}: audit, at most {_AUDIT_MINUTES} minutes", flush=True)
+                row |= audit_entry(workers, draws)
+                row["status"] = "refuted" if row["refuted"] else row["status"]
+                print(f"{statement.name}: {row['status']}: epsilon is at least {row['at_least']} "
+                      f"({row['draws']:,} draws; {row['pair']})", flush=True)  # fmt: skip
+            if not sets:
+                return
+            first = load(SMALLEST[0])
+            row["repeats"] = workers.run(first, 1.0, 0) == workers.run(first, 1.0, 0)
+            cells, row["splits"] = workers.run_sets(SMALLEST, _SETS_MINUTES)
+            holdout = run_holdout(workers, seed)
+        finally:
+            for worker in workers.all:
+                worker.end()
+    for name, error in workers.errors.items():
+        print(f"{statement.name}: no answer on {name}: {error}", file=sys.stderr)
+    if not cells:
+        raise PrivSVMError(f"{path}: no fit ended well; see the lines above")
+    scores = [dict(zip(KEYS, key, strict=True)) | values for key, values in cells.items()]
+    JOINED_SCORES.replace(statement.name, scores)
+    STATEMENTS.replace(statement.name, [row])
+    HOLDOUTS.add(holdout)
+    write_section(statement.name)
+
+
+def main() -> None:
+    """Enter the named file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("entry", type=Path)
+    parser.add_argument("--draws", type=int, help="of the audit; default: those of its last run, or by time")
+    parser.add_argument("--holdout", type=int, metavar="SEED", help="of the holdout; default: a fresh one")
+    parser.add_argument("--audit-only", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    seed = secrets.randbelow(2**32) if arguments.holdout is None else arguments.holdout
+    try:
+        enter(arguments.entry, draws=arguments.draws, seed=seed, sets=not arguments.audit_only)
+    except PrivSVMError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
