@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from reproduce.engine.distributions import Distribution
-from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import constant
-from reproduce.engine.printed import Comparison, Paper, numbers_of
+from reproduce.engine.printed import Comparison, Paper
 from reproduce.engine.statements import group_cells
-
-
-def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List the printed numbers: the share of rows that condensing leaves."""
-    return numbers_of(rows, lambda row: {})
-
 
 _TIME = "ci_svm_time/times/{}/{}//seconds of search and training"
 
@@ -60,7 +53,6 @@ def comparisons(texts: Mapping[str, str], distributions: Mapping[str, Distributi
 PAPER = Paper(
     name="ci_svm",
     title="CI-SVM (2018)",
-    numbers=numbers,
     derive=derive,
     sources=sources,
     comparisons=comparisons,

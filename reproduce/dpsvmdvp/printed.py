@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from reproduce.dpsvmdvp.draws import OFFSETS
 from reproduce.dpsvmdvp.figures import STAND_IN, panels
 from reproduce.engine.distributions import Distribution
-from reproduce.engine.judging import Printed
-from reproduce.engine.printed import Comparison, Paper, interval, numbers_of
+from reproduce.engine.printed import Comparison, Paper, interval
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
@@ -24,11 +23,6 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     elif metric.endswith("knee"):
         results["rule"] = "knees"
     return results
-
-
-def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List the numbers of Table 1 and of the text on Figures 1 to 6."""
-    return numbers_of(rows, _place)
 
 
 _READINGS = {
@@ -85,7 +79,7 @@ def comparisons(texts: Mapping[str, str], distributions: Mapping[str, Distributi
 PAPER = Paper(
     name="dpsvmdvp",
     title="DPSVMDVP (Zhang, Hao and Wang, IEEE Access 2019)",
-    numbers=numbers,
+    attributes=_place,
     comparisons=comparisons,
     panels=panels,
     experiments=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from reproduce.dpwss.claims import METRICS, comparisons, derive, derive_printed, sources
@@ -23,9 +23,9 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     return result | {"family": f"Table 3, {row['method']}", "rule": f"Table 3, {rule}: {row['metric']}"}
 
 
-def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List all cells of Tables 2 and 3; those lost in our copy have no text."""
-    keys = {(row["dataset"], row["method"], row["setting"], row["metric"]) for row in rows}
+def _add_lost(numbers: list[Printed]) -> list[Printed]:
+    """Add the cells of Table 3 that are lost in our copy, without text."""
+    keys = {(number.dataset, number.method, number.setting, number.metric) for number in numbers}
     lost = []
     for dataset in TABLE3_SETTINGS["datasets"]:
         for shrinking in TABLE3_SETTINGS["shrinking"]:
@@ -35,20 +35,19 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
                     if key not in keys:
                         values = dict(zip(("dataset", "method", "setting", "metric"), key, strict=True))
                         lost.append({"source": "Table 3", **values, "value": ""})
-    results = numbers_of([*rows, *lost], _place)
-    return [result if result.text else _lost(result) for result in results]
-
-
-def _lost(number: Printed) -> Printed:
-    return dataclasses.replace(
-        number, missing="; ".join(reason for reason in (number.missing, "lost in our copy of the paper") if reason)
-    )
+    return [
+        number if number.text else dataclasses.replace(
+            number, missing="; ".join(filter(None, (number.missing, "lost in our copy of the paper")))
+        )
+        for number in [*numbers, *numbers_of(lost, _place)]
+    ]  # fmt: skip
 
 
 PAPER = Paper(
     name="dpwss",
     title="DPWSS (Sun et al., PeerJ Computer Science 2021)",
-    numbers=numbers,
+    attributes=_place,
+    complete=_add_lost,
     derive=derive,
     derive_printed=derive_printed,
     sources=sources,

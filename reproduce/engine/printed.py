@@ -65,7 +65,10 @@ class Paper:
 
     name: str  # Of its folder.
     title: str
-    numbers: Callable[[Sequence[Mapping[str, str]]], list[Printed]]  # Of the rows of published.csv.
+    # Of a row of published.csv: attributes of `Printed` beyond the defaults of `numbers_of`.
+    attributes: Callable[[Mapping[str, str]], Mapping[str, Any]] = lambda row: {}
+    # The numbers with those that are lost or repeated.
+    complete: Callable[[list[Printed]], list[Printed]] = lambda numbers: numbers
     # Further distributions, of numbers that others give, such as differences.
     derive: Callable[[Distributions], dict[str, Distribution]] = lambda distributions: {}
     # Numbers that are computed from printed ones too.
@@ -197,7 +200,7 @@ def judge_paper(
     experiments take the place of committed ones.
     """
     root, reports = Path(root), Path(reports)
-    numbers = paper.numbers(_read_lines(root / "published.csv"))
+    numbers = paper.complete(numbers_of(_read_lines(root / "published.csv"), paper.attributes))
     measurements = {path.stem: read_measurements(path) for path in sorted(reports.glob(f"{paper.name}_*.csv"))}
     measurements |= measured or {}
     distributions = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import cell_id
-from reproduce.engine.printed import Paper, numbers_of
+from reproduce.engine.printed import Paper
 from reproduce.pmsvm.claims import METHODS, claims, derive
 from reproduce.pmsvm.readings import choose_readings, reading_cells
 
@@ -32,10 +32,9 @@ def _place(row: Mapping[str, str]) -> dict[str, Any]:
     return results
 
 
-def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List all numbers; columns that repeat Table 2 count there."""
-    outcome = numbers_of(rows, _place)
-    texts = {number.id: number.text for number in outcome}
+def _find_repeated(numbers: list[Printed]) -> list[Printed]:
+    """Let columns that repeat Table 2 count there."""
+    texts = {number.id: number.text for number in numbers}
 
     def first(number: Printed) -> str:
         """Find the same setting in Table 2, if both of its numbers are printed there."""
@@ -49,7 +48,7 @@ def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
         )
         return cell_id(number.dataset, number.method, head, number.metric) if all(same) else ""
 
-    return [dataclasses.replace(number, repeats=first(number)) for number in outcome]
+    return [dataclasses.replace(number, repeats=first(number)) for number in numbers]
 
 
 def sources(cell: str) -> list[str]:
@@ -71,7 +70,8 @@ def sources(cell: str) -> list[str]:
 PAPER = Paper(
     name="pmsvm",
     title="PMSVM (Park, Choi and Lee, NeurIPS 2025)",
-    numbers=numbers,
+    attributes=_place,
+    complete=_find_repeated,
     derive=derive,
     readings=choose_readings,
     sources=sources,

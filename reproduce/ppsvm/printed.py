@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
-from reproduce.engine.judging import Printed
-from reproduce.engine.printed import Paper, numbers_of
+from reproduce.engine.printed import Paper
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
     return {"rule": f"{row['source']}, {row['method']}"} if row["method"] else {"family": "Table 1, sizes"}
-
-
-def numbers(rows: Sequence[Mapping[str, str]]) -> list[Printed]:
-    """List the numbers of Tables 1 and 2; Table 2 prints the sizes once more."""
-    return numbers_of(rows, _place)
 
 
 def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
@@ -69,7 +63,7 @@ def _sum_up(cell: str, name: str, table: str, distributions: Mapping[str, Distri
 PAPER = Paper(
     name="ppsvm",
     title="PPSVM (Mangasarian, Wild and Fung, 2007)",
-    numbers=numbers,
+    attributes=_place,
     derive=derive,
     experiments=("ppsvm_exact", "ppsvm_table1", "ppsvm_table2"),
     opening="{numbers[agrees]} of {compared} numbers come out again. Sharing has the lower error in most experiments "
