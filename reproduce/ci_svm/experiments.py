@@ -103,19 +103,9 @@ VARIANT_SETTINGS: dict[str, Any] = {
 TIME_SETTINGS: dict[str, Any] = {
     **SHARED,
     "repeats": 3,
-    # Searches that LIBSVM does too, every point from scratch, in the first repeats.
-    "scratch": {"methods": [LIBSVM, CI], "repeats": 1},
     # Times are the smallest of `repeats`.
     "growth": {"dataset": "cod-rna", "source": ["cod-rna", "train"], "repeats": 3,
                "sizes": {"ci": [5000, 10000, 20000, 40000, 59535], "fcm": [1250, 2500, 5000, 10000]}},
-    # C and gamma are points of the grid; nothing is searched.
-    "large": {
-        "cod-rna": {"source": ["cod-rna", "train"], "C": 32.0, "gamma": 2.0},
-        "a9a": {"source": ["a9a", "train", "test"], "C": 2.0, "gamma": 0.03125},
-        "ijcnn1": {"source": ["ijcnn1", "train"], "C": 32.0, "gamma": 2.0},
-        "usps": {"source": ["usps", "train", "test"], "C": 32.0, "gamma": 0.03125},
-        "w8a": {"source": ["w8a", "train"], "C": 8.0, "gamma": 0.125},
-    },
 }  # fmt: skip
 
 
@@ -169,16 +159,11 @@ def variant_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def time_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
-    """One job per dataset, one for the growth, and one for each large dataset."""
+    """One job per dataset, and one for the growth."""
     choice = settings["growth"]
     growth = _job(settings, "growth", choice["dataset"], choice["source"], sizes=choice["sizes"],
                   repeats=choice["repeats"], most_rows=None)  # fmt: skip
-    large = {
-        f"{job_name(dataset)}.large": _job(settings, "large", dataset, how["source"], C=how["C"], gamma=how["gamma"])
-        for dataset, how in settings["large"].items()
-    }
-    datasets = _dataset_jobs(settings, "times", lambda dataset: {"scratch": settings["scratch"]})
-    return {**datasets, f"{job_name(choice['dataset'])}.growth": growth, **large}
+    return {**_dataset_jobs(settings, "times", lambda dataset: {}), f"{job_name(choice['dataset'])}.growth": growth}
 
 
 ACCURACY = Experiment(

@@ -140,7 +140,7 @@ def seconds_of(result: Result, method: str, *steps: str) -> float:
 
 
 def times(experiment: Experiment, results: Results) -> Iterator[Measurement]:
-    """Tabulate times of Tables 2 and 3, growth, and large datasets."""
+    """Tabulate times of Tables 2 and 3, and growth."""
     settings = experiment.settings
     for classes, datasets in kinds_of(settings).items():
         for dataset in datasets:
@@ -150,33 +150,13 @@ def times(experiment: Experiment, results: Results) -> Iterator[Measurement]:
             yield from measure("times", dataset, "all rows", "", rows=result["n_rows"], features=result["n_features"])
             for method in methods_for(settings, classes):
                 support = statistics.median(repeat[method]["n_support"] for repeat in result["repeats"])
-                scratch = [repeat[method]["scratch"]["seconds"] for repeat in result["repeats"]
-                           if "scratch" in repeat[method]]  # fmt: skip
                 metrics = {"seconds of search and training": seconds_of(result, method, "search", "train"),
                            "seconds of condensing": seconds_of(result, method, "condense"),
                            # A constant model, which has no support vector, counts as one.
                            "support vectors": max(support, 1.0)}  # fmt: skip
-                if scratch:
-                    metrics["seconds of search by LIBSVM"] = statistics.median(scratch)
                 yield from measure("times", dataset, method, "", **metrics)
     growth = settings["growth"]["dataset"]
     for kind, method in (("ci", CI), ("fcm", FCM)):
         numbers = results.get(f"{job_name(growth)}.growth", {}).get(kind, {"n_rows": [], "seconds": []})
         for n_rows, seconds in zip(numbers["n_rows"], numbers["seconds"], strict=True):
             yield from measure("growth", growth, method, f"{n_rows} rows", seconds=seconds)
-    for dataset in settings["large"]:
-        if f"{job_name(dataset)}.large" in results:
-            yield from _large(dataset, results[f"{job_name(dataset)}.large"])
-
-
-def _large(dataset: str, result: Result) -> Iterator[Measurement]:
-    """One large dataset: condensing, training with it and without, accuracies."""
-    yield from measure("large", dataset, CI, "", rows=result["n_rows"], label_purity=result["purity"],
-                       seconds_of_condensing=result["seconds"]["condense"])  # fmt: skip
-    if result["megabytes"] is not None:
-        yield from measure("large", dataset, CI, "", megabytes_at_the_peak=result["megabytes"])
-    for rows, value in result["accuracy"].items():
-        yield from measure("large", dataset, rows, "", accuracy=value)
-    for rows in ("all rows", "condensed rows"):
-        yield from measure("large", dataset, rows, "", seconds_of_training=result["seconds"][rows],
-                           support_vectors=result["n_support"][rows])  # fmt: skip

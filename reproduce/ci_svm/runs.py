@@ -10,12 +10,10 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from sklearn.svm import SVC
 
 from privsvm.families.condensed.condensation import TripleOptions, condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
@@ -30,8 +28,6 @@ _TOL = 1e-3
 _CACHE_SIZE = 200.0
 # Rows on a sphere of this radius, in largest norms: their cosines tell distances to about 1 in its square.
 _RADIUS = 30.0
-# Rows of a first run that is not timed.
-_FEW = 1000
 
 Grid = tuple[tuple[float, ...], tuple[float, ...]]
 Seconds = dict[str, float]
@@ -208,21 +204,6 @@ def search_held_out(
     return _Chosen(float(Cs[best_C]), float(gammas[best_gamma]), float(right.max() / codes.size))
 
 
-def search_by_libsvm(side: Side, grid: Grid, rng: np.random.Generator) -> _Chosen:
-    """Search as `search` does, every point from scratch and by LIBSVM itself (scikit-learn's `SVC`); for timings."""
-    Cs, gammas = sorted(grid[0]), sorted(grid[1])
-    folds = deal_folds(side.codes, rng)
-    right = np.zeros((len(Cs), len(gammas)), dtype=np.int64)
-    for number in np.unique(folds):
-        test = folds == number
-        for row, C in enumerate(Cs):
-            for column, gamma in enumerate(gammas):
-                svm = SVC(C=C, gamma=gamma, tol=_TOL, cache_size=_CACHE_SIZE).fit(side.rows[~test], side.codes[~test])
-                right[row, column] += (svm.predict(side.rows[test]) == side.codes[test]).sum()
-    best_C, best_gamma = np.unravel_index(np.argmax(right), right.shape)
-    return _Chosen(Cs[best_C], gammas[best_gamma], float(right.max() / side.codes.size))
-
-
 class _Fitted(NamedTuple):
     predict: Callable[[np.ndarray], np.ndarray]
     chosen: _Chosen
@@ -391,10 +372,9 @@ def picture(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
 def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Processor time of every method on the first fold of some splits, one after the other in one thread.
 
-    Parameters: as for `accuracies`; each of the ``repeats`` searches. ``scratch``: ``methods`` whose search is done by
-    LIBSVM too, in the first of the ``repeats`` it says. Result: ``n_rows`` (trained on), ``n_features, n_classes``, and
-    for each of ``repeats`` and each method ``seconds`` (condense, search, train), ``n_rows, n_support, accuracy``; of a
-    search by LIBSVM, ``scratch`` (its seconds and accuracy) and ``searched`` (the accuracy that ours found).
+    Parameters: as for `accuracies`; each of the ``repeats`` searches. Result: ``n_rows`` (trained on), ``n_features,
+    n_classes``, and for each of ``repeats`` and each method ``seconds`` (condense, search, train), ``n_rows,
+    n_support, accuracy``.
     """
     X, codes, n_classes = read(parameters, context)
     grid = _grid(parameters)
@@ -415,11 +395,6 @@ def times(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
                 "n_support": fitted.n_support,
                 "accuracy": float(np.mean(fitted.predict(judged) == codes[test])),
             }
-            if repeat < parameters["scratch"]["repeats"] and name in parameters["scratch"]["methods"]:
-                side = SIDES[how["side"]](train, codes[~test], n_classes, stream("side"))
-                seconds, searched = _seconds(functools.partial(search_by_libsvm, side, grid, stream("search")))
-                result[name]["scratch"] = {"seconds": seconds, "accuracy": searched.accuracy}
-                result[name]["searched"] = fitted.chosen.accuracy
         return result
 
     repeats = context.parts(parameters, "repeats", "repeat", compute)
@@ -479,78 +454,9 @@ def growth(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return result
 
 
-def large(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Condense a large dataset, and train once on all rows and on condensed ones with C and gamma that are given.
-
-    Parameters: ``dataset, source, seed``; ``C``, ``gamma``. Result: ``n_rows`` (trained on: four of five),
-    ``n_features, n_classes``; ``seconds``: of condensing, of training on all rows, on condensed ones and on a third of
-    the rows; ``accuracy`` on the fifth, ``n_support``; ``purity``; ``megabytes``: the largest memory of the whole
-    process, data and library included, while it condensed; None where the system does not tell.
-    """
-    train, train_codes, judged, judged_codes, n_classes = _large_parts(parameters, context)
-    small = deal_folds(train_codes, context.stream(parameters["seed"], parameters["dataset"], "third"), 3) == 0
-    # Compiles.
-    warm_up = deal_folds(train_codes, np.random.default_rng(0), max(3, train_codes.size // _FEW)) == 0
-    condense_rows("ci", train[warm_up], train_codes[warm_up], n_classes)
-    _svm(parameters, n_classes).fit(train[warm_up], train_codes[warm_up]).predict(judged[:10])
-
-    peak_reset = _forget_peak()
-    seconds: Seconds = {}
-    seconds["condense"], results = _seconds(lambda: condense_rows("ci", train, train_codes, n_classes))
-    peak = _peak_megabytes() if peak_reset else None
-    result: dict[str, Any] = {"n_support": {}, "accuracy": {}}
-    for name, rows, labels in (
-        ("all rows", train, train_codes),
-        ("condensed rows", results.rows, results.codes),
-        ("a third of the rows", train[small], train_codes[small]),
-    ):
-        svm = _svm(parameters, n_classes)
-        seconds[name], _ = _seconds(functools.partial(svm.fit, rows, labels))
-        result["n_support"][name] = int(svm.support_.size)
-        result["accuracy"][name] = float(np.mean(svm.predict(judged) == judged_codes))
-    return {
-        "n_rows": int(train_codes.size),
-        "n_features": int(train.shape[1]),
-        "n_classes": n_classes,
-        "seconds": seconds,
-        **result,
-        "purity": results.label_purity,
-        "megabytes": peak,
-    }
-
-
-def _large_parts(parameters: Mapping[str, Any], context: Context) -> tuple[Any, np.ndarray, Any, np.ndarray, int]:
-    """Scaled rows and codes that are trained on (four of five), those that are not, and the number of classes."""
-    X, codes, _ = context.class_rows(*parameters["source"])
-    # Classes without rows would be trained against.
-    present, codes = np.unique(codes, return_inverse=True)
-    test = deal_folds(codes, context.stream(parameters["seed"], parameters["dataset"], "folds")) == 0
-    # Sparse rows keep their zeros: the large datasets of the catalogue are 0 or 1 anyway.
-    train, judged = (X[~test], X[test]) if scipy.sparse.issparse(X) else unit_range(X[~test], X[test])
-    return train, codes[~test], judged, codes[test], int(present.size)
-
-
-def _svm(parameters: Mapping[str, Any], n_classes: int) -> SVMClassifier:
-    return SVMClassifier(C=parameters["C"], gamma=parameters["gamma"], classes=range(n_classes))
-
-
-def _forget_peak() -> bool:
-    """Let the system count this process's largest memory anew; return whether it can."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
-
-
-def _peak_megabytes() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(float(line.split()[1]) / 1024.0 for line in lines if line.startswith("VmHWM:"))
-
-
-_KINDS = {"accuracies": accuracies, "picture": picture, "times": times, "growth": growth, "large": large}
+_KINDS = {"accuracies": accuracies, "picture": picture, "times": times, "growth": growth}
 
 
 def run(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Run a job by its ``kind``: `accuracies`, `picture`, `times`, `growth` or `large`."""
+    """Run a job by its ``kind``: `accuracies`, `picture`, `times` or `growth`."""
     return _KINDS[parameters["kind"]](parameters, context)

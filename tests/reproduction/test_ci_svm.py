@@ -18,7 +18,7 @@ from privsvm.solvers.condensing.condense import feature_weights
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 from reproduce.ci_svm import experiments, measurements
 from reproduce.ci_svm import runs as ci_svm_runs
-from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search, search_by_libsvm, search_held_out
+from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search_held_out
 from reproduce.engine import context as engine
 
 GRID = ((0.5, 8.0), (0.125, 2.0))
@@ -248,13 +248,6 @@ def test_searching_on_original_rows_is_a_loop_over_the_classifier(n_classes):
     assert (best_point.C, best_point.gamma) == next(point for point, count in right.items() if count == best)
 
 
-def test_libsvm_searches_alike():
-    rng = np.random.default_rng(2)
-    codes = rng.integers(3, size=90)
-    side = Side(rng.random((90, 2)) + 0.4 * codes[:, None], codes)
-    assert search_by_libsvm(side, GRID, np.random.default_rng(5)) == search(side, 3, GRID, np.random.default_rng(5))
-
-
 def test_condensed_rows_of_one_class_make_a_constant_model(tmp_path, monkeypatch):
     def lonely(X, codes, n_classes, rng):
         return Side(X[:9], np.zeros(9, dtype=np.int64))
@@ -347,24 +340,17 @@ def test_accuracies_come_from_the_results(finished):
 
 def test_times_come_from_the_results(finished):
     cells, result = finished.cells("ci_svm_time"), finished.result("ci_svm_time", "heart")
-    first, second = result["repeats"]
+    first = result["repeats"][0]
     for method in ("LIBSVM", "CI-SVM"):
         values = [repeat[method]["n_support"] for repeat in result["repeats"]]
         assert cells["times", f"heart/{method}//support vectors"][0] == statistics.median(values)
         seconds = measurements.seconds_of(result, method, "search", "train")
         assert cells["times", f"heart/{method}//seconds of search and training"][0] == pytest.approx(seconds, rel=1e-5)
-        # The same rows, folds and grid; solutions to a tolerance.
-        assert first[method]["scratch"]["accuracy"] == pytest.approx(first[method]["searched"], abs=0.02)
-        assert "scratch" not in second[method]
     assert all(seconds > 0 for method_times in first.values() for seconds in method_times["seconds"].values())
     growth = finished.result("ci_svm_time", "cod-rna.growth")
     assert growth["ci"]["n_rows"] == [100, 200, 400]
     assert cells["growth", "cod-rna/CI-SVM/400 rows/seconds"][0] == pytest.approx(growth["ci"]["seconds"][2], rel=1e-5)
     assert min(growth["fcm"]["n_iter"]) > 0
-    large = finished.result("ci_svm_time", "usps.large")
-    assert large["accuracy"]["all rows"] > 0.97
-    assert large["accuracy"]["condensed rows"] > 0.9
-    assert large["n_support"]["condensed rows"] <= math.ceil(large["n_rows"] / 3)
 
 
 def test_the_picture_shows_means_of_triples(finished):
