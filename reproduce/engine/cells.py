@@ -18,8 +18,8 @@ from reproduce.engine.statements import Claim, group_cells
 STATEMENTS = "statements"
 # Name of the processor times of reruns among the sources of distributions.
 RERUNS = "reruns"
-# Among them: of a first run, without compiled functions, beyond the pieces that it draws.
-FIRST_RUN = "a first run"
+# Among them: beyond the pieces that are drawn, of a first run, which compiles, and of a later one.
+FIRST_RUN, LATER_RUN = "a first run", "a later run"
 
 
 def column_of(printed: Printed) -> str:
@@ -113,7 +113,7 @@ def choose_jobs(jobs: Mapping[str, Mapping[str, Any]], cell: str) -> list[str]:
 
 
 def rerun_seconds(sources: Sources, paper: str) -> dict[str, float]:
-    """Read the processor times of the reruns of a paper's statements, and of `FIRST_RUN`."""
+    """Read the processor times of the reruns of a paper's statements, and of `FIRST_RUN` and `LATER_RUN`."""
     measured = sources.entries(RERUNS).get(paper, {"measured": []})["measured"]
     return {name: seconds for item in measured for name, seconds in item["parts"].items()}
 

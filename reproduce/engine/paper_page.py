@@ -13,7 +13,7 @@ import scipy.stats
 
 from privsvm_bench.evidence import Sources
 from privsvm_bench.reporting.text import short_number
-from reproduce.engine.cells import FIRST_RUN, command, expected_seconds, recorded_seconds, rerun_seconds
+from reproduce.engine.cells import FIRST_RUN, LATER_RUN, command, expected_seconds, recorded_seconds, rerun_seconds
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
@@ -107,40 +107,8 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
     return len(fits), float(low), float(middle), float(high)
 
 
-def _several(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def headline(judged: PrintedPaper) -> tuple[str, str, str]:
-    """Sum up a paper: the numbers that reproduce, the others, and its claim on privacy."""
-    numbers = count([judgement.verdict for judgement in judged.judgements])
-    decided = sum(numbers[word] for word in DECIDED)
-    claims = [claim for claim in judged.claims if not claim.id.startswith("privacy")]
-    held, failed = ([claim for claim in claims if claim.verdict == word] for word in ("agrees", "refuted"))
-    # Columns of other readings judge no number.
-    rules = {judgement.printed.rule for judgement in judged.judgements}
-    wrong = [column for column in judged.columns if column.verdict == "refuted" and column.rule in rules]
-    worst = max(wrong, key=lambda column: column.outside, default=None)
-    against = []
-    if numbers["refuted"]:
-        named = f" (most: {worst.rule}, {worst.outside} of {worst.cells} outside)" if worst else ""
-        against.append(_several(numbers["refuted"], "number") + named)
-    if failed:
-        named = next((claim.brief for claim in failed if claim.brief), failed[0].text)
-        against.append(f"{_several(len(failed), 'statement')} (such as: {named})")
-    privacy: dict[str, list[str]] = {}
-    for claim in judged.claims:
-        if claim.id.startswith("privacy"):
-            privacy.setdefault(claim.verdict, []).append(claim.brief or claim.text)
-    return (
-        f"{numbers['agrees']} of {decided} numbers, {len(held)} of {len(held) + len(failed)} statements",
-        "; ".join(against),
-        "; ".join(f"{verdict} ({'; '.join(texts)})" for verdict, texts in privacy.items()),
-    )
-
-
-def _add(first_run: float, seconds: float | None) -> float | None:
-    return None if seconds is None else first_run + seconds
+def _add(later_run: float, seconds: float | None) -> float | None:
+    return None if seconds is None else later_run + seconds
 
 
 def _time(seconds: float | None) -> str:
@@ -220,18 +188,16 @@ def _passage_rows(judged: PrintedPaper, passage: Passage) -> list[tuple[str, str
 
 
 def summary(judged: PrintedPaper) -> dict[str, Any]:
-    """Sum up a paper in one line."""
-    counts, headlines = count(judged.verdicts), headline(judged)
+    """Sum up a paper."""
+    counts = count(judged.verdicts)
     return {
         "paper": judged.paper,
+        "paragraph": judged.paragraph,
         "printed": len(judged.verdicts),
         "compared": sum(counts[word] for word in DECIDED),
         "counts": counts,
         "maps": maps(judged),
         "undecided": count_undecided(judged),
-        "reproduces": headlines[0],
-        "differs": headlines[1],
-        "privacy": headlines[2],
     }
 
 
@@ -299,11 +265,11 @@ def paper_page(
     """Render the page of a paper as HTML that makes no network request; `draws` are all of the paper."""
     families: dict[str, dict[str, Any]] = {}
     times, reruns = recorded_seconds(sources, draws), rerun_seconds(sources, judged.paper.name)
-    first_run = reruns.get(FIRST_RUN, 0.0)
+    later_run = reruns.get(LATER_RUN, 0.0)
     for judgement in judged.judgements:
         family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
         family["groups"].setdefault(judgement.printed.dataset or "all", []).append(
-            _row(judged, judgement, _add(first_run, expected_seconds(times, draws, judged.paper, judgement.printed)))
+            _row(judged, judgement, _add(later_run, expected_seconds(times, draws, judged.paper, judgement.printed)))
         )
         family["verdicts"].append(judgement.verdict)
     columns = [(column, calibration([column])) for column in judged.columns]
@@ -313,13 +279,14 @@ def paper_page(
         .get_template("paper.html.jinja")
         .render(
             paper=judged.paper,
+            compiling=_time(max(0.0, reruns.get(FIRST_RUN, 0.0) - later_run)),
             item=summary(judged),
             claims=[
                 {
                     "anchor": anchor(f"claim/{claim.id}"),
                     "claim": claim,
                     "command": command(judged.paper.name, claim),
-                    "time": _time(_add(first_run, reruns.get(claim.id))),
+                    "time": _time(_add(later_run, reruns.get(claim.id))),
                 }
                 for claim in judged.claims
             ],
