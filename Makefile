@@ -80,7 +80,7 @@ bench: prepare-dev  ## Time the solvers against named peers
 
 # Not in the list above, which is short: docs/leaderboard.md, docs/auditing.md and CONTRIBUTING.md say what they run.
 leaderboard: prepare-dev
-	python bench/utility/leaderboard.py
+	python bench/utility/$(if $(ENTRY),join.py "$(ENTRY)" $(ARGS),leaderboard.py)
 
 audit-peers: prepare
 	python bench/audit/run_peers.py

@@ -1,0 +1,229 @@
+"""Anybody's classifier joins the leaderboard by one file: it is isolated, audited, and ranked like the others."""
+
+import ast
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsvm.errors import PrivSVMError
+from tests.blocks import blocks
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+EXAMPLE = REPOSITORY / "bench/utility/submissions/diffprivlib_forest/entry.py"
+STATED = {
+    "name": "own",
+    "status": "claimed",
+    "relation": "add_remove",
+    "delta": 0.0,
+    "reference": "-",
+    "tuning": "none",
+}
+# Noisy counts and sums of each class, with a share of the noise that the statement needs.
+NOISY_MEANS = """
+import numpy as np
+
+class Model:
+    def __init__(self, sums):
+        self.sums = sums
+
+    def predict(self, X):
+        means = self.sums[:, :-1] / np.maximum(self.sums[:, -1:], 1.0)
+        return ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+
+def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
+    rows = np.hstack([X, np.ones((len(X), 1))])
+    sums = np.array([rows[y == one].sum(axis=0) for one in classes])
+    return Model(sums + rng.laplace(scale=SHARE * rows.shape[1] / epsilon, size=sums.shape))
+"""
+# Guesses its environment, and what earlier tasks left behind.
+CURIOUS = """
+import os, sys
+calls = []
+
+def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
+    calls.append(y)
+    return [len(calls), len(X), "PRIVSVM_MIRROR" in os.environ, any("bench" in path for path in sys.path)]
+
+def predict(model, X):
+    return [model[0] - 1] * len(X)
+"""
+
+
+@pytest.fixture(scope="module")
+def join(utility):
+    return utility("join")
+
+
+@pytest.fixture(scope="module")
+def joined(utility):
+    return utility("joined")
+
+
+@pytest.fixture
+def enter(join, tmp_path):
+    """Start the workers of an entry, given by its text, in this environment."""
+    started = []
+
+    def start(text, **stated):
+        path = tmp_path / "entry.py"
+        path.write_text(f"GUARANTEE = {STATED | stated}\n{text}")
+        workers = join.Workers(
+            join.read_statement(path), lambda: join.EntryWorker(Path(sys.executable), path, str(tmp_path))
+        )
+        started.extend(workers.all)
+        return workers
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+def made_up_set(join):
+    rows = np.arange(30), np.arange(30, 40)
+    X = np.random.default_rng(0).random((40, 2))
+    public = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool), np.arange(2), 2
+    return join.UtilitySet("made", X, (X[:, 0] > 0.5).astype(int), *public, [rows, rows])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 1.0}, "GUARANTEE.epsilon is not a known key"),
+        ({"status": "sure"}, "GUARANTEE.status: 'sure' is not valid"),
+        ({"delta": 0.1}, "GUARANTEE.delta: 0.1 is not valid"),
+        ({"name": "recommended"}, "is an entry of the library"),
+        ({"noise": "gaussian"}, "state the delta"),
+        (None, "GUARANTEE is missing"),
+    ],
+)
+def test_a_statement_is_checked(join, tmp_path, change, message):
+    path = tmp_path / "entry.py"
+    path.write_text("fit = print" if change is None else f"GUARANTEE = {STATED | change}")
+    with pytest.raises(PrivSVMError, match=message):
+        join.read_statement(path)
+    path.write_text("GUARANTEE = dict(name=print())")
+    with pytest.raises(PrivSVMError, match="literal dictionary"):
+        join.read_statement(path)
+
+
+def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
+    monkeypatch.setenv("PRIVSVM_MIRROR", "/nowhere")
+    data, workers = made_up_set(join), enter(CURIOUS)
+    task = join.make_task(workers.statement, data, 1.0, 1)
+    assert len(task["y"]) == len(task["X"]) == 30
+    assert set(task) == {
+        "X",
+        "y",
+        "X_test",
+        "seeds",
+        "bounds",
+        "classes",
+        "epsilon",
+        "delta",
+        "neighbours",
+        "with_numbers",
+    }
+    for _ in range(2):
+        (answer,) = workers.all[0].run(task | {"with_numbers": True})["fits"]
+        # One call, 30 rows, no variable, no folder of the project.
+        assert answer["numbers"] == [4.0, 1.0, 30.0, 0.0, 0.0]
+    row = workers.run(data, 1.0, 0)
+    assert row["accuracy"] == round(float(np.mean(data.y[30:] == 0)), 5)
+    assert np.isnan(row["auc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def fit(*terms): return terms\ndef predict(model, X): return [7] * len(X)", "must return one of 2 classes"),
+        ("def fit(*terms): raise KeyError('no')", "KeyError: 'no'"),
+        ("import nowhere", "No module named 'nowhere'"),
+        ("import os\ndef fit(*terms): os._exit(3)", "ended with status"),
+    ],
+)
+def test_a_fit_that_fails_is_no_answer(join, enter, text, message):
+    workers = enter(text)
+    assert workers.run(made_up_set(join), 1.0, 0) is None
+    assert message in workers.errors["made"]
+
+
+def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter):
+    found = join.audit_entry(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 400)
+    assert found["refuted"]
+    assert float(found["at_least"]) > 1.5
+    found = join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 400)
+    assert not found["refuted"]
+    assert float(found["at_least"]) <= 1.0
+    assert found == join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 400)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_audited_tables_are_neighbours_within_bounds(join, relation):
+    for pair in join.audited_pairs(relation):
+        tables = [[(*row, label) for row, label in zip(*table, strict=True)] for table in (pair.first, pair.second)]
+        small, large = sorted(tables, key=len)
+        changed = sum(row != other for row, other in zip(small, large, strict=False))
+        assert len(large) - len(small) == (relation == "add_remove")
+        if relation == "replace_one":
+            assert changed == 1
+        else:
+            assert all(small.count(row) <= large.count(row) for row in small)
+        assert all(0.0 <= value <= 1.0 for row in large for value in row[:-1])
+
+
+def test_a_holdout_follows_from_its_seed(join):
+    first, again, other = (join.draw_holdout(seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.X, again.X)
+    assert np.array_equal(first.y, again.y)
+    assert first.X.shape != other.X.shape or not np.array_equal(first.X, other.X)
+    assert 0.0 <= first.X.min() <= first.X.max() <= 1.0
+    assert len(np.unique(first.y)) == first.n_classes
+
+
+def test_places_count_listed_entries_that_are_ahead(joined):
+    listed = pd.DataFrame({"a": [0.9, 0.8], "b": [0.7, np.nan]})
+    assert joined.mean_place(listed, pd.Series([0.8, 0.8])).startswith("1.5 (1.0 to 2.0)")
+    # A twin does not move it, and no answer is last.
+    assert joined.mean_place(listed.assign(c=[0.8, 0.8]), pd.Series([0.8, 0.8])).startswith("1.5 (")
+    assert joined.mean_place(listed, pd.Series([np.nan, 0.9])).startswith("2.0 (")
+
+
+def test_rows_of_an_entry_are_replaced(joined, tmp_path):
+    table = joined.Table(tmp_path / "table.csv", ("name", "value"))
+    table.replace("b", [{"name": "b", "value": 1}])
+    table.replace("a", [{"name": "a", "value": 2}])
+    table.replace("b", [{"name": "b", "value": 3}])
+    assert table.rows() == [{"name": "a", "value": "2"}, {"name": "b", "value": "3"}]
+
+
+def test_a_withdrawn_entry_leaves_its_name(joined, monkeypatch, tmp_path):
+    rows = joined.STATEMENTS.rows()
+    table = joined.Table(tmp_path / "joined.csv", joined.STATEMENTS.fields)
+    table.replace("", [{**rows[0], "withdrawn": "by its author"}])
+    monkeypatch.setattr(joined, "STATEMENTS", table)
+    assert f"Withdrawn: {rows[0]['name']} (by its author)." in joined.section(joined.read())
+
+
+def test_the_section_is_computed_from_the_cells(joined):
+    page = joined.PAGE.read_text()
+    assert joined.with_joined(page, joined.read()) == page, "run python bench/utility/leaderboard.py --page-only"
+
+
+def test_the_page_has_the_example_and_its_row_is_the_listed_one():
+    page = next(block for block in blocks() if block.page == "docs/join-leaderboard.md")
+    trees = [ast.parse(text).body for text in (page.text, EXAMPLE.read_text())]
+    assert [ast.dump(node) for node in trees[0]] == [ast.dump(node) for node in trees[1][1:]]
+    tables = []
+    for name, entry in (("joined_scores", "entry"), ("peers", "peer")):
+        with (REPOSITORY / f"reports/utility/{name}.csv").open(newline="") as file:
+            keys = ("set", "neighbours", "epsilon", "split", "accuracy", "balanced_accuracy", "auc")
+            rows = [row for row in csv.DictReader(file) if row[entry] == "diffprivlib_forest"]
+        tables.append({tuple(row[key] for key in keys) for row in rows})
+    assert len(tables[0]) == 600
+    # The listed cells of three splits of wine are of earlier rows.
+    assert {key[0] for key in tables[0] - tables[1]} <= {"wine"}
+    assert len(tables[0] - tables[1]) <= 9
