@@ -19,7 +19,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,9 @@ def _columns(scores: np.ndarray) -> np.ndarray:
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
 
 
-def run(entry: str, data: UtilitySet, relation: str, epsilon: float, split: int) -> dict[str, Any]:
+def run(
+    entry: str, data: UtilitySet, relation: str, epsilon: float, split: int, settings: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Fit one cell, with several draws of noise if rows are few; return mean scores and processor seconds."""
     train, test = data.splits[split]
     method = estimator_class(_method(entry))
@@ -101,7 +103,7 @@ def run(entry: str, data: UtilitySet, relation: str, epsilon: float, split: int)
     for draw in range(SMALL_DRAWS if len(data.y) < SMALL_ROWS and entry not in OLDER_ALONE else 1):
         offered["random_state"] = split + SPLITS * draw
         chosen = {name: value for name, value in offered.items() if name in known}
-        model = method(**(chosen | ENTRIES.get(entry, {})))
+        model = method(**(chosen | ENTRIES.get(entry, {}) | (settings or {})))
         start = time.process_time()
         model.fit(X[train], data.y[train])
         seconds = time.process_time() - start

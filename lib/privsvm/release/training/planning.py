@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.errors import PrivSVMError
+from privsvm.families.moments.second_moments import rows_per_noise
 from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.privacy.gate import default_delta
 from privsvm.release.documents.card import per_cent
@@ -31,6 +32,8 @@ DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
 _TEST_ROWS = 4000
 # Tables of one shape that are in memory at once, about.
 _COPIES = 4
+# Measurements of about as many rows for one unit of noise, of which quartiles are shown.
+_NEAREST = 25
 # Factors between the rows, and between the features, of tables of about one shape.
 _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
 
@@ -105,6 +108,23 @@ class Measured:
     balanced_accuracy_without_privacy: float
 
 
+def _measurements() -> dict[str, Any]:
+    """Read the measurements on real sets."""
+    content: dict[str, Any] = json.loads(Path(__file__).with_name("utility.json").read_text(encoding="utf-8"))
+    return content
+
+
+def rows_worth(rows: int, epsilon: float, delta: float) -> tuple[float, float, float]:
+    """Look up the share of the rows on which a linear SVM without privacy is as accurate as the recommended method.
+
+    Quartiles of the measurements on real sets with the most similar number of rows for one unit of noise.
+    """
+    size = rows_per_noise(rows, epsilon, delta, "add_remove")
+    near = sorted(_measurements()["rows_worth"], key=lambda pair: abs(math.log(pair[0] / size)))[:_NEAREST]
+    low, middle, high = np.quantile([share for _, share in near], [0.25, 0.5, 0.75])
+    return float(low), float(middle), float(high)
+
+
 def find_real_sets(
     rows: int, features: int, n_classes: int, epsilons: Sequence[float], *, rows_per_person: int | None = None
 ) -> list[Measured]:
@@ -113,7 +133,7 @@ def find_real_sets(
     With k rows a person, epsilon / k for a row is looked up: the sets were released with a guarantee for rows. The list
     is empty where no set has about so many rows, features and classes.
     """
-    sets = json.loads(Path(__file__).with_name("utility.json").read_text(encoding="utf-8"))["sets"]
+    sets = _measurements()["sets"]
 
     def distance(entry: dict[str, int]) -> float:
         by_rows = abs(math.log(entry["rows"] / rows)) / math.log(_NEAR_ROWS)
@@ -273,6 +293,13 @@ def plan_lines(
     for row in expected:
         if row.difficulty == expected[0].difficulty:
             yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
+    persons = rows_per_person or 1
+    for epsilon in epsilons:
+        shares = [f"{100 * share:.0f}" for share in rows_worth(shape.rows, epsilon / persons, delta / persons)]
+        yield (
+            f"Rows worth at epsilon {epsilon:.4g}: as accurate as a linear SVM without privacy on {shares[1]} % of the "
+            f"rows ({shares[0]} to {shares[2]} %; median and quartiles of real sets with about as much noise)."
+        )
     real = find_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
     if not real:
         yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
