@@ -1,5 +1,6 @@
 """One command for each cell."""
 
+import argparse
 import dataclasses
 import re
 import shutil
@@ -9,8 +10,18 @@ import sys
 import pytest
 
 from privsvm.errors import PrivSVMError
-from reproduce.cell import MODULES, draws_of, judge_committed, main
-from reproduce.engine.cells import cells_behind, choose_draws, choose_jobs, column_of, find_printed
+from privsvm_bench.evidence import Sources
+from reproduce.cell import MODULES, _record, draws_of, judge_committed, main
+from reproduce.engine.cells import (
+    FIRST_RUN,
+    LATER_RUN,
+    cells_behind,
+    choose_draws,
+    choose_jobs,
+    column_of,
+    find_printed,
+    rerun_seconds,
+)
 from reproduce.engine.distributions import LEVELS, merge_distributions, read_distributions
 from reproduce.engine.judging import DECIDED, TIMES
 from reproduce.engine.papers import find_experiments
@@ -113,6 +124,15 @@ def test_a_cell_without_data_is_an_error(row, message, tmp_path, capsys):
     with pytest.raises(PrivSVMError, match=message):
         main(["ci_svm", *row, "--data", str(tmp_path), *ARGUMENTS])
     assert "rerun" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("compiles", "name"), [(True, FIRST_RUN), (False, LATER_RUN)])
+def test_a_run_that_compiles_is_timed_apart(compiles, name, tmp_path):
+    (tmp_path / "distributions").mkdir()
+    judged = judge_committed("ppsvm")
+    options = argparse.Namespace(reports=tmp_path, paper="ppsvm", compiles=compiles)
+    _record(options, judged, judged.judgements[0].printed.id, 0.0)
+    assert list(rerun_seconds(Sources(tmp_path / "distributions"), "ppsvm")) == [name]
 
 
 def test_draws_that_match_nothing_are_an_error():
