@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rerun = judge_committed(options.paper, options.reports, changed={**drawn, **measured})
     if options.record:
         _record(options, committed, name, seconds + spent)
-    _compare(committed, rerun, name, {**drawn, **measured})
+    _compare(committed, rerun, name, drawn | {cell: item for cell, item in measured.items() if cell in cells})
 
 
 @contextlib.contextmanager
@@ -194,11 +194,17 @@ def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Map
     else:
         readings = collections.Counter(line.reading for line in lines)
         print("; ".join(f"{number} cells {reading}" for reading, number in readings.items()))
-    for cell, item in cells.items():
-        if item.table and cell in committed.distributions:
-            first, second = (f"{judged.distributions[cell].median:.6g}" for judged in (committed, rerun))
-            if first != second:
-                print(f"{cell}: committed {first}; rerun {second}")
+    measured = {cell: [f"{judged.distributions[cell].median:.6g}" for judged in (committed, rerun)]
+                for cell, item in cells.items() if item.table and cell in committed.distributions}  # fmt: skip
+    differing = [cell for cell, (first, second) in measured.items() if first != second]
+    if is_claim and len(differing) > _FEW:
+        print(f"{len(differing)} of {len(measured)} measured cells differ in six digits")
+    else:
+        print(
+            *(f"{cell}: committed {measured[cell][0]}; rerun {measured[cell][1]}\n" for cell in differing),
+            sep="",
+            end="",
+        )
     far = [line.cell for line in lines if not (is_claim or line.confirms)]
     if old != new or far:
         raise PrivSVMError(f"{name}: committed and rerun differ: {'; '.join([f'{old} and {new}', *far])}")
