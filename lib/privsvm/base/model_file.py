@@ -138,9 +138,9 @@ class ModelFile(Model, strict=True):
         return [*history[:-1], *(one.model_copy(update=own) for one in history[-1:])]
 
     def check_schema(self, declared: Mapping[str, Any], folder: Any) -> None:
-        """Raise PrivSVMError unless the model is of this schema, but for the number of rows and the card's answers."""
+        """Raise PrivSVMError unless the model is of this schema, but for its rows and the card's answers."""
         stored = self.table or {}
-        for key in sorted(({*stored} | {*declared}) - {"rows", "card", "delimiter"}):
+        for key in sorted(({*stored} | {*declared}) - {"rows", "card", "delimiter", "latest_by"}):
             if canonical_json(stored.get(key)) != canonical_json(declared.get(key)):
                 raise PrivSVMError(f"{folder}: `{key}` of its schema is another; give a model of this schema, or none")
 

@@ -44,6 +44,7 @@ def draft_schema(
     lines = [
         "# Draft of a public schema. Nothing in it may be read off the rows: take ranges and codes from elsewhere.",
         f"# Each column is one of {FORMS}.",
+        '# missing: [-999, "n.d."] # values that stand for missing ones',
         "# `fill` stands for missing values: a usual value from elsewhere, or the middle of the range.",
         "version: 1",
         f"name: {_account(path)} # of the data set: its account in the ledger",
@@ -57,6 +58,7 @@ def draft_schema(
         lines += [
             f"person: {_quote(person)}",
             "rows_per_person: decide # so many count, by a rule that you know without the table; 1 if there is none",
+            "# latest_by: visit_date # a date column, by which the latest of them count; else the first in the file",
         ]
     if delimiter != ",":
         lines.append(f"delimiter: {_quote(delimiter)}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from privsvm.tables.delimited import MISSING, Tally
+from privsvm.tables.delimited import Tally
 from privsvm.tables.labels import normalise_label
-from privsvm.tables.schema import Column, Schema
+from privsvm.tables.schema import Column, Schema, day_number
 from privsvm.tables.tables import column_numbers, delimiter_of, read_chunks, table_columns
 
 _FEW = 20
@@ -34,7 +35,7 @@ def inspect_table(
         lines = [_share_read(name, np.isfinite(column), "are numbers") for name, column in numbers.items()]
         findings = [text for name, column in numbers.items() for text in _looks_scaled(name, column)]
         return lines + _about_records(tally) + findings
-    extra = [schema.label] + ([schema.person] if schema.person else [])
+    extra = [schema.label, *filter(None, (schema.person, schema.latest_by))]
     table: dict[str, list[str]] = {}
     for block in read_chunks(path, schema, extra, all_columns=True, tally=tally):
         for name, values in block.items():
@@ -51,10 +52,15 @@ def inspect_table(
             numbers_read = column_numbers(column, table[name], schema.decimal)
             read = np.isfinite(numbers_read)
             findings += _about_numbers(name, column, table[name], numbers_read, schema.decimal)
+            findings += _about_formats(name, column, table[name])
         lines.append(_share_read(name, read))
+    if schema.latest_by in table and schema.latest_by not in schema.features:
+        days = column_numbers(schema.columns[schema.latest_by], table[schema.latest_by], schema.decimal)
+        lines.append(_share_read(schema.latest_by, np.isfinite(days)))
     if schema.person:
-        lines.append(_share_read(schema.person, np.array([person.strip() != "" for person in table[schema.person]])))
-        findings += _about_persons(schema, table[schema.person])
+        persons = [*map(schema.person_of, table[schema.person])]
+        lines.append(_share_read(schema.person, np.array([person != "" for person in persons])))
+        findings += _about_persons(schema, persons)
     return lines + findings
 
 
@@ -88,8 +94,9 @@ def _about_labels(schema: Schema, labels: Sequence[str]) -> list[str]:
 
 
 def _about_categories(name: str, column: Column, values: Sequence[str], read: np.ndarray) -> list[str]:
-    missing = sum(not value.strip() for value, listed in zip(values, read, strict=True) if not listed)
-    unknown = [value for value, listed in zip(values, read, strict=True) if value.strip() and not listed]
+    unread = [value for value, listed in zip(values, read, strict=True) if not listed]
+    unknown = column.leave_out_missing(unread)
+    missing = len(unread) - len(unknown)
     bucket = "no category at all" if column.unknown is None else repr(column.unknown)
     words = f"{name}: {len(unknown)} values are none of the categories{_such_as(unknown)}; they count as {bucket}"
     return [words] * bool(unknown) + [f"{name}: {missing} values are missing"] * bool(missing)
@@ -107,7 +114,7 @@ def _about_numbers(
     ]
     findings = []
     unread = [value for value, number in zip(values, numbers, strict=True) if not np.isfinite(number)]
-    strange = [value for value in unread if value.strip().lower() not in MISSING]
+    strange = column.leave_out_missing(unread, decimal)
     if not len(finite_numbers):
         findings.append(f"{name}: NONE of its values could be read: its feature will be the same in all rows")
     if len(unread) > len(strange):
@@ -134,6 +141,13 @@ def _about_numbers(
             f"{name}: the bounds are the least and the greatest value exactly; were they read off the rows?"
         )
     return findings + (_looks_scaled(name, numbers) if column.kind == "number" else [])
+
+
+def _about_formats(name: str, column: Column, values: Sequence[str]) -> list[str]:
+    read = {value: {day_number(value.strip(), form) for form in column.formats} for value in {*values}}
+    unclear = [value for value in values if sum(map(math.isfinite, read[value])) > 1]
+    words = f"{name}: {len(unclear)} values are two dates by two formats{_such_as(unclear)}; the first format counts"
+    return [words] * bool(unclear)
 
 
 def _such_as(values: Iterable[str]) -> str:
@@ -165,11 +179,13 @@ def _looks_scaled(name: str, numbers: np.ndarray) -> list[str]:
 
 
 def _about_persons(schema: Schema, persons: Sequence[str]) -> list[str]:
-    counts = Counter(map(normalise_label, persons))
+    counts = Counter(persons)
     nobody = counts.pop("", 0)
     most = schema.rows_per_person or 1
     left_out = sum(count - most for count in counts.values() if count > most)
     findings = [f"{schema.person}: {nobody} rows name nobody and are left out"] if nobody else []
     if left_out:
-        findings.append(f"{schema.person}: {left_out} rows beyond the first {most} of their person are left out")
+        findings.append(
+            f"{schema.person}: {left_out} rows beyond {schema.rows_that_count} of their person are left out"
+        )
     return findings

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +29,30 @@ def normalise_label(value: Any) -> str:
     text = value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value).strip()
     whole_number = _WHOLE.fullmatch(text)
     return text if whole_number is None else whole_number[1] or whole_number[2]
+
+
+@functools.cache
+def _folded_letters() -> list[tuple[str, str]]:
+    """List the letters whose `str.casefold` is another text, with that text."""
+    folded = ((letter, letter.casefold()) for letter in map(chr, range(sys.maxunicode + 1)))
+    return [(letter, text) for letter, text in folded if text != letter]
+
+
+def letters_to_fold(text: str) -> list[tuple[str, str]]:
+    """List the letters whose `str.casefold` is another text, and part of a given one; with that text."""
+    return [(letter, folded) for letter, folded in _folded_letters() if folded in text]
+
+
+def spell_in_any_case(word: str, most: int) -> list[str]:
+    """List all texts whose `str.casefold` is a word; raise ValueError where there are more than `most`."""
+    letters, beginnings = letters_to_fold(word), [[""], *([] for _ in word)]
+    for place, letter in enumerate(word):
+        for spelled, folded in [(letter, letter), *letters]:
+            if word.startswith(folded, place):
+                beginnings[place + len(folded)] += [beginning + spelled for beginning in beginnings[place]]
+        if len(beginnings[place + 1]) > most:
+            raise ValueError(f"{word!r} has more than {most} spellings")
+    return beginnings[-1]
 
 
 def parse_words(value: Any) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
 
-from privsvm.constraints import COUNT, DAY, FLAG, LINE, NAME, Constraint, optional, plain, text, written
+from privsvm.constraints import COUNT, DAY, FLAG, LINE, NAME, Constraint, either, optional, plain, text, written
 from privsvm.errors import PrivSVMError, list_names
 from privsvm.models import KeyedError, Model, Obeys, check_model
 from privsvm.plain_yaml import read_yaml
-from privsvm.tables.delimited import DELIMITER, parse_number
+from privsvm.tables.delimited import DELIMITER, MISSING, parse_number
 from privsvm.tables.labels import normalise_label, parse_words
 
 SCHEMA_VERSION = 1
@@ -46,6 +46,11 @@ FALSE = ("0", "false", "no", "n", "f", "off")
 
 _TEXT, _WORD, _PROSE = written(1), written(0), written(1, 10_000, breaks=True)
 _VALUE = Constraint({"anyOf": [{"type": "number"}, _WORD.schema]}, "must be a number or a line of text in quotes")
+_FORMATS = either(
+    "must be a format of dates, or a list of them",
+    LINE,
+    Constraint({"type": "array", "items": LINE.schema, "minItems": 1}, ""),
+)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -78,17 +83,25 @@ def same_word(value: Any, words: Sequence[str]) -> str | None:
 
 
 _Words = Annotated[tuple[Annotated[str, Obeys(_WORD)], ...], pydantic.BeforeValidator(parse_words)]
+# Words that stand for missing cells; a column may have none.
+_Marks = Annotated[
+    tuple[Annotated[str, Obeys(_WORD)], ...],
+    pydantic.BeforeValidator(lambda value: () if value in ([], ()) else parse_words(value)),
+]
 
 
 class Column(Model):
     """The declaration of one column.
 
     `bounds` are a public range of two numbers or two dates: values outside count as the nearer end. `date` is the
-    format of dates, or ``iso``. `categories` are all values that are told apart, and `unknown` is the category of any
-    other value, one of them or one more; None: of none. With `numeric`, codes of digits are the same with zeros before
-    them and without: 007 and 7. `boolean` columns hold yes and no (or 1 and 0, true and false ...). An `ignore` column
-    is left out. `fill` replaces a value that is missing or cannot be read: a value, or ``middle``, the middle of the
-    range; numbers, dates and booleans must have one, and for categories None is the one for unknown values.
+    format of dates, or ``iso``, or a list of formats, of which the first that fits a cell reads it. `categories` are
+    all values that are told apart, and `unknown` is the category of any other value, one of them or one more; None: of
+    none. With `numeric`, codes of digits are the same with zeros before them and without: 007 and 7; with
+    `ignore_case`, categories in capital and in small letters are. `boolean` columns hold yes and no (or 1 and 0, true
+    and false ...). An `ignore` column is left out; with a `date`, it may still say which rows of a person are the
+    latest. Cells that are a value of `missing` are missing, whatever their spelling. `fill` replaces a value that is
+    missing or cannot be read: a value, or ``middle``, the middle of the range; numbers, dates and booleans must have
+    one, and for categories None is the one for unknown values.
     A release with rows held back counts right answers for each category of a `group`, or for yes and no. `looked` marks
     a draft that was made from the values.
     """
@@ -97,9 +110,11 @@ class Column(Model):
     categories: _Words | None = None
     unknown: Annotated[Any, Obeys(optional(_VALUE))] = None
     numeric: Annotated[bool | None, Obeys(optional(FLAG))] = None
-    date: Annotated[str | None, Obeys(optional(LINE))] = None
+    ignore_case: Annotated[bool | None, Obeys(optional(FLAG))] = None
+    date: Annotated[Any, Obeys(optional(_FORMATS))] = None
     boolean: Annotated[bool | None, Obeys(optional(FLAG))] = None
     ignore: Annotated[bool | None, Obeys(optional(FLAG))] = None
+    missing: _Marks | None = None
     fill: Annotated[Any, pydantic.PlainValidator(lambda value: value)] = None
     group: Annotated[bool | None, Obeys(optional(FLAG))] = None
     looked: Annotated[bool | None, Obeys(optional(FLAG))] = None
@@ -115,19 +130,24 @@ class Column(Model):
             return "date"
         return "boolean" if self.boolean else "number"
 
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of dates, the first that reads a cell counts."""
+        return (self.date,) if isinstance(self.date, str) else tuple(self.date or ())
+
     def number(self, value: Any) -> float:
         """Turn the value of one cell into a number, NaN where it is none; no value raises or warns."""
-        kind = self.kind
         # A cell's error would tell of its row: whatever it is, the cell cannot be read.
         try:
-            if kind == "date":
+            if self.date is not None:
                 if str(getattr(value, "dtype", "")).startswith("datetime64"):
                     # NumPy's own, which Python's functions do not take.
                     value = value.astype("datetime64[us]").item()
                 # Through its text: a date is the same number whatever its type is, 20200301.0 beside missing ones too.
                 written = normalise_label(value) if isinstance(value, numbers.Real) else str(self._as_text(value))
-                return day_number(written.strip(), self.date or "iso")
-            if kind == "boolean":
+                days = (day_number(written.strip(), form) for form in self.formats)
+                return next((day for day in days if not math.isnan(day)), math.nan)
+            if self.boolean:
                 word = normalise_label(value).lower()
                 return 1.0 if word in TRUE else 0.0 if word in FALSE else math.nan
             if hasattr(value, "item") and not hasattr(value, "mask"):
@@ -147,7 +167,31 @@ class Column(Model):
     def category_key(self, value: Any) -> str:
         """Write a category the one way that all cells with its meaning share."""
         word = normalise_label(value)
+        word = word.casefold() if self.ignore_case else word
         return re.sub("^0+(?=[0-9]+$)", "", word) if self.numeric else word
+
+    def missing_numbers(self, decimal: str | None) -> list[float]:
+        """List the numbers that stand for missing cells, by a file's decimal mark."""
+        numbers = {read for word in self.missing or () for read in (self.number(word), self.read(word, decimal))}
+        return sorted(number for number in numbers if math.isfinite(number))
+
+    @property
+    def rounding(self) -> float:
+        """How far a number of another program may lie from a mark that it is: days with a time are rounded."""
+        return 1e-6 if self.kind == "date" else 0.0
+
+    def leave_out_missing(self, texts: Sequence[str], decimal: str | None = None) -> list[str]:
+        """Leave out the texts that stand for missing cells, by the file's or the column's marks."""
+        numbers, marks = self.missing_numbers(decimal), {*map(self.category_key, self.missing or ())}
+        texts_of_marks = MISSING | {mark.lower() for mark in marks}
+
+        def is_missing(text: str) -> bool:
+            if self.kind == "categories":
+                return self.category_key(text) in {"", *marks}
+            return normalise_label(text).lower() in texts_of_marks or self.read(text, decimal) in numbers
+
+        missing = {*filter(is_missing, {*texts})}
+        return [text for text in texts if text not in missing]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -176,29 +220,34 @@ class Column(Model):
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> Column:
         given = [name for name in ("categories", "date", "boolean", "ignore") if getattr(self, name)]
-        if len(given) > 1:
+        if len(given) > 1 and given != ["date", "ignore"]:
             raise ValueError(f"{given[0]} and {given[1]} exclude each other; keep one")
         kind = self.kind
         if self.unknown is not None:
             if kind != "categories":
                 raise ValueError("unknown goes with categories; remove it")
             self.unknown = same_word(self.unknown, self.categories or ()) or parse_words([self.unknown])[0]
-        if self.numeric and len({*map(self.category_key, self.words)}) < max(1, len(self.words)):
-            raise ValueError("numeric goes with categories that differ by more than zeros before them; remove it")
-        if self.date not in (None, "iso"):
-            if "%" not in str(self.date):
-                written = re.sub("d+|D+", "%d", re.sub("m+|M+", "%m", re.sub("[yYjJ]+", "%Y", str(self.date))))
-                raise ValueError(f"date {self.date!r} names no part of a date; write {written}")
+        keys = {*map(self.category_key, self.words)}
+        for key, what in (("numeric", "zeros before them"), ("ignore_case", "capital letters")):
+            if getattr(self, key) and len(keys) < max(1, len(self.words)):
+                raise ValueError(f"{key} goes with categories that differ by more than {what}; remove it")
+        for form in self.formats:
+            if form != "iso" and "%" not in form:
+                written = re.sub("d+|D+", "%d", re.sub("m+|M+", "%m", re.sub("[yYjJ]+", "%Y", form)))
+                raise ValueError(f"date {form!r} names no part of a date; write {written}")
             try:
-                day_number("", str(self.date))
+                day_number("", form)
             except re.error:
-                raise ValueError(f"date {self.date!r} names a part of a date twice; name each once") from None
+                raise ValueError(f"date {form!r} names a part of a date twice; name each once") from None
         if self.group and kind not in ("categories", "boolean"):
             raise ValueError("group goes with categories or a boolean; remove it")
         if kind in ("number", "date"):
             self._check_bounds()
         elif self.bounds is not None:
             raise ValueError(f"bounds do not go with {kind}; remove them")
+        for mark in self.missing or ():
+            if self.category_key(mark) in keys or (kind == "boolean" and not math.isnan(self.number(mark))):
+                raise ValueError(f"missing names {mark!r}, a value of such a column; give it a `missing` of its own")
         if self.fill is not None:
             self._check_fill()
         return self
@@ -214,13 +263,13 @@ class Column(Model):
         low, high = self.limits
         # A quarter of the width is divided by.
         if not 0.25 * low < 0.25 * high:
-            what = f"dates of the format {self.date}" if self.kind == "date" else "finite numbers"
+            what = f"dates of the format {' or '.join(self.formats)}" if self.kind == "date" else "finite numbers"
             raise ValueError(f"bounds {list(map(str, self.bounds))} must be two {what}, the lower first; correct them")
 
     def _as_text(self, value: Any) -> Any:
         if not isinstance(value, datetime.date):
             return value
-        return value.isoformat() if self.date in (None, "iso") else value.strftime(str(self.date))
+        return value.isoformat() if self.formats[:1] in ((), ("iso",)) else value.strftime(self.formats[0])
 
     def _check_fill(self) -> None:
         self.fill = self._as_text(self.fill)
@@ -272,8 +321,10 @@ class Schema(Model):
     `name` is the name of the data set, and the account of the ledger, however the file is named and edited. `classes`
     are the public labels of the column `label`, `positive` the one of two that becomes the second. The column `person`
     identifies persons: the guarantee then speaks of persons, and at most `rows_per_person` rows of a person count: the
-    first ones in the file, whatever else they hold. `rows` is the number of rows, where it is public. `prescaled` says
-    whether the file was scaled, or filled in, by statistics of its own rows; unless this is denied, nothing is proved.
+    first ones in the file, whatever else they hold, or the latest ones by the date column `latest_by`. `rows` is the
+    number of rows, where it is public. `prescaled` says whether the file was scaled, or filled in, by statistics of its
+    own rows; unless this is denied, nothing is proved. `missing` holds for all columns that have none of their own, and
+    for identifiers of persons: such a row is nobody's.
 
     `delimiter` and `decimal` describe the file: numbers have "." (None) or "," before their fractions, and no marks of
     thousands. `columns` are all other columns, in the order of the features.
@@ -286,10 +337,12 @@ class Schema(Model):
     positive: Annotated[Any, Obeys(optional(_VALUE))] = None
     person: Annotated[str | None, Obeys(optional(_TEXT))] = None
     rows_per_person: Annotated[int | None, Obeys(optional(COUNT))] = None
+    latest_by: Annotated[str | None, Obeys(optional(_TEXT))] = None
     rows: Annotated[int | None, Obeys(optional(COUNT))] = None
     prescaled: Annotated[bool | None, Obeys(optional(FLAG))] = None
     delimiter: Annotated[str, Obeys(DELIMITER)] = ","
     decimal: Annotated[str | None, Obeys(optional(text("must be `.` or `,`", "[.,]")))] = None
+    missing: _Marks | None = None
     card: CardText | None = None
     columns: dict[Annotated[str, Obeys(_TEXT)], Column]
 
@@ -328,7 +381,7 @@ class Schema(Model):
 
     @pydantic.field_validator("columns", mode="before")
     @classmethod
-    def _check_choice(cls, value: Any) -> Any:
+    def _check_choice(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
         if not isinstance(value, Mapping) or not value:
             raise ValueError("must be a mapping from the name of a column to what it is; add it")
         value = {str(name): {"ignore": True} if item == "ignore" else item for name, item in value.items()}
@@ -341,7 +394,8 @@ class Schema(Model):
                 f"{_names(looked)} confirmation, being drafted from private rows; put what is public in place of what "
                 "was read there, and delete `looked` from each"
             )
-        return value
+        marks = {"missing": info.data["missing"]} if info.data.get("missing") is not None else {}
+        return {name: marks | {**item} for name, item in value.items()}
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> Schema:
@@ -354,6 +408,12 @@ class Schema(Model):
             self.positive = positive
         if (self.person is None) != (self.rows_per_person is None):
             raise KeyedError("rows_per_person", "goes with `person`: at most so many rows of one person count; add it")
+        if self.latest_by is not None:
+            by = self.columns.get(self.latest_by)
+            if self.person is None or by is None or by.date is None:
+                raise KeyedError(
+                    "latest_by", f"{self.latest_by!r} must be a date column of `columns`, beside `person`; correct it"
+                )
         for key in ("label", "person"):
             if getattr(self, key) in self.columns:
                 raise KeyedError(key, f"{getattr(self, key)!r} is among `columns` too; remove it there")
@@ -376,6 +436,31 @@ class Schema(Model):
     def features(self) -> dict[str, Column]:
         """The columns that become features."""
         return {name: column for name, column in self.columns.items() if column.kind != "ignore"}
+
+    def person_of(self, cell: Any) -> str:
+        """Write an identifier of a person the one way that their rows share; empty for nobody."""
+        name = normalise_label(cell)
+        return "" if name in map(normalise_label, self.missing or ()) else name
+
+    @property
+    def rows_that_count(self) -> str:
+        """Say which rows of a person count."""
+        most = self.rows_per_person or 1
+        return f"the first {most}" if self.latest_by is None else f"the latest {most} by {self.latest_by}"
+
+    @property
+    def rules(self) -> list[str]:
+        """Say how cells are read, where a declaration changes that."""
+        rules: dict[str, list[str]] = {}
+        for name, column in self.features.items():
+            for rule in (
+                f"{', '.join(column.missing or ())} count as missing" if column.missing else None,
+                f"dates are read as {', else '.join(column.formats)}" if len(column.formats) > 1 else None,
+                "capital letters count as small ones" if column.ignore_case else None,
+            ):
+                rules.setdefault(str(rule), []).append(name)
+        rules.pop("None", None)
+        return [f"{rule}: {', '.join(names)}" for rule, names in rules.items()]
 
     @property
     def indicators(self) -> list[int]:
@@ -410,7 +495,7 @@ class Schema(Model):
 
 
 def _plain(column: Column) -> Any:
-    if column.kind == "ignore":
+    if column.kind == "ignore" and column.date is None:
         return "ignore"
     return _json(column)
 

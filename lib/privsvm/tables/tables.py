@@ -16,6 +16,7 @@ import math
 import numbers
 import os
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ import numpy as np
 
 from privsvm.constraints import plain
 from privsvm.errors import PrivSVMError, list_names, nearest_name
-from privsvm.tables.delimited import MISSING, DelimitedText, Tally, open_table, parse_number, split_fields
+from privsvm.tables.delimited import DelimitedText, Tally, open_table, parse_number, split_fields
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import Column, Schema, parse_schema, with_point
 
@@ -78,9 +79,8 @@ class Encoder:
                 X[:, feature_index] = _scale_numbers(column, read)
                 feature_index += 1
             if unread is not None:
-                missing = frozenset() if column.kind == "categories" else MISSING
-                strange = np.flatnonzero(~np.isfinite(read)).tolist()
-                unread[name] += sum(values[row].strip().lower() not in missing for row in strange)
+                strange = [values[row] for row in np.flatnonzero(~np.isfinite(read)).tolist()]
+                unread[name] += len(column.leave_out_missing(strange, self.schema.decimal))
         return X
 
     def labels(self, values: Sequence[Any]) -> np.ndarray:
@@ -101,14 +101,14 @@ def _category_codes(column: Column, values: Sequence[Any]) -> np.ndarray:
 
 
 def category_codes(column: Column) -> tuple[dict[str, int], int, int]:
-    """Return the code of each category as `Column.category_key` writes it, of unknown values and of missing ones.
+    """Return the code of each word as `Column.category_key` writes it, of unknown values and of missing ones.
 
-    A code of -1 stands for none of the categories.
+    Words are the categories, then the marks of missing cells. A code of -1 stands for none of the categories.
     """
     words = {column.category_key(word): code for code, word in enumerate(column.words)}
     unknown = -1 if column.unknown is None else words[column.category_key(column.unknown)]
     missing = words.get("", unknown) if column.fill is None else words[column.category_key(column.fill)]
-    return words, unknown, missing
+    return words | {column.category_key(mark): missing for mark in column.missing or ()}, unknown, missing
 
 
 def _is_missing(value: Any) -> bool:
@@ -152,7 +152,13 @@ def parse_numbers(texts: Sequence[str]) -> np.ndarray:
 
 
 def column_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
-    """Read numbers (n,) of a column; not finite for cells that are none."""
+    """Read numbers (n,) of a column; not finite for cells that are none, or missing."""
+    numbers, marks = _cell_numbers(column, values, decimal), column.missing_numbers(decimal)
+    return np.where(np.isin(numbers, marks), np.nan, numbers) if marks else numbers
+
+
+def _cell_numbers(column: Column, values: Sequence[Any], decimal: str | None) -> np.ndarray:
+    """Read numbers (n,) of a column, whatever marks a missing one."""
     kinds = set(map(type, values)) if column.kind == "number" else {object}
     # One by one otherwise, to the same numbers: a cell that is none changes none of the others.
     with contextlib.suppress(ValueError, OverflowError):
@@ -419,14 +425,17 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
     column for persons, of the row.
 
     A row whose label is none of the classes counts as one of the first class with all features 0: it stays one row, so
-    that neighbours keep their number of rows. With a column for persons, the first rows of each in the file count, as
-    many as are declared; a row without an identifier counts for nobody and is left out, which moves no other row.
+    that neighbours keep their number of rows. With a column for persons, the first rows of each in the file count, or
+    the latest by a column of dates, as many as are declared; a row without an identifier counts for nobody and is left
+    out, which moves no other row.
     """
     schema = parse_schema(schema)
     encoder = Encoder(schema)
-    extra = [schema.label] + ([schema.person] if schema.person else [])
+    extra = [schema.label, *filter(None, (schema.person, schema.latest_by))]
+    # The latest rows are known after the last one.
+    most = sys.maxsize if schema.latest_by else schema.rows_per_person or 1
     blocks, labels = [np.zeros((0, len(encoder.feature_names)))], [np.zeros(0, dtype=np.int64)]
-    units = [np.zeros(0, dtype=np.int64)]
+    units, days = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     numbers: dict[str, int] = {}
     seen: Counter[str] = Counter()
     for columns in read_chunks(path, schema, extra, all_columns=True):
@@ -434,26 +443,44 @@ def units_table(path: str | os.PathLike[str], schema: Schema) -> tuple[np.ndarra
         X[codes < 0] = 0.0
         codes[codes < 0] = 0
         if schema.person:
-            persons = columns[schema.person]
-            kept = bound_contribution(persons, schema.rows_per_person or 1, seen)
+            persons = [*map(schema.person_of, columns[schema.person])]
+            kept = bound_contribution(persons, most, seen)
             X, codes = X[kept], codes[kept]
-            names = (normalise_label(persons[row]) for row in np.flatnonzero(kept).tolist())
+            names = itertools.compress(persons, kept)
             units.append(np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64))
+            if schema.latest_by:
+                by = schema.columns[schema.latest_by]
+                days.append(column_numbers(by, columns[schema.latest_by], schema.decimal)[kept])
         blocks.append(X)
         labels.append(codes)
-    all_codes = np.concatenate(labels)
-    return np.concatenate(blocks), all_codes, np.concatenate(units) if schema.person else np.arange(len(all_codes))
+    X, codes = np.concatenate(blocks), np.concatenate(labels)
+    persons_of_rows = np.concatenate(units) if schema.person else np.arange(len(codes))
+    if schema.latest_by:
+        kept = choose_latest(persons_of_rows, np.concatenate(days), schema.rows_per_person or 1)
+        X, codes, persons_of_rows = X[kept], codes[kept], persons_of_rows[kept]
+    return X, codes, persons_of_rows
+
+
+def choose_latest(units: np.ndarray, days: np.ndarray, most: int) -> np.ndarray:
+    """Choose the latest rows (n,) of every unit, at most so many, by their days; NaN comes before all days.
+
+    Of rows of one day, the first in the file count.
+    """
+    order = np.lexsort((-days, units))
+    rank = np.arange(len(units)) - np.searchsorted(units[order], units[order])
+    kept = np.zeros(len(units), dtype=bool)
+    kept[order[rank < most]] = True
+    return kept
 
 
 def bound_contribution(persons: Sequence[str], most: int, seen: Counter[str]) -> np.ndarray:
     """Choose the first rows of every person.
 
-    Identifiers are in the order of the file; nothing else is read. `most` rows count for each, and `seen`, the rows of
-    earlier blocks by person, is updated.
+    Identifiers are as `Schema.person_of` writes them, in the order of the file; nothing else is read. `most` rows count
+    for each, and `seen`, the rows of earlier blocks by person, is updated.
     """
     kept = np.zeros(len(persons), dtype=bool)
-    for row, value in enumerate(persons):
-        person = normalise_label(value)
+    for row, person in enumerate(persons):
         if person:
             kept[row] = seen[person] < most
             seen[person] += 1

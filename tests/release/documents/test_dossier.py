@@ -37,7 +37,7 @@ def test_dossier_has_what_the_record_has(hospital):
     assert re.findall(r"^## (\d+)\.", text, re.MULTILINE) == [str(number) for number in range(1, 13)]
     assert f"epsilon | {model.protection_.epsilon:.6g} per person" in text
     assert f"at most {per_cent(model.record.risk().guess)} in 100 (without the model 50)" in text
-    assert "the first 5 rows of each person" in text
+    assert "of each person's rows in the file, the first 5 count" in text
     relations = "under add\\_remove (epsilon 2.155 under replace\\_one)"
     assert f"| neighbouring tables | {relations} |" in text
     assert f"Together they cost epsilon 1 per person, delta 1e-05, {relations}" in text

@@ -38,19 +38,54 @@ RECIPES = {
 _NUMBERS = ["12", " 17.5", "-3e1", "+.5", "5.", "1E+01", "0", "-0.0", "1e400", "99", "-99", "", "NA", "?", "inf", "nan",
             "1_0", "1,5", "0x1A", "1.2.3", "--4", "3-", "e5", "1e", "1e5e5", ".", "12 "]  # fmt: skip
 _DAYS = ["01.02.2020", "1.2.2020", "29.02.2020", "29.02.2021", "31.04.2015", "00.01.2015", "05.13.2015", "31.12.2024",
-         "2020-02-01", "", "soon", "01.02.20", " 07.08.2013 "]  # fmt: skip
+         "2020-02-01", "", "soon", "01.02.20", " 07.08.2013 ", "02/13/2020", "13/02/2020", "1/2/2020", "01.01.1900",
+         "1900-01-01", "01/01/1900", "2019-02-29"]  # fmt: skip
 _TIMES = ["2020-02-01", "20200201", "2020-02-01T13:45", "2020-02-01 13:45:59", "2020-02-01T24:00:01", "2019-02-29", "",
-          "2020-06-30 01:02:03Z", "2020-06-30T01:02:03+02:00", "1969-07-20", "2020-1-1", "never"]  # fmt: skip
+          "2020-06-30 01:02:03Z", "2020-06-30T01:02:03+02:00", "1969-07-20", "2020-1-1", "never",
+          "9999-12-31 23:59:59", "9999-12-31"]  # fmt: skip
 _COLUMNS = {
-    "age": ({"bounds": [18, 100], "fill": 60}, [*_NUMBERS, "33", "44,4", "55", "66.6", "77", "88"]),
+    "age": (
+        {"bounds": [18, 100], "fill": 60, "missing": [-99, "n.d.", 12]},
+        [*_NUMBERS, "33", "44,4", "55", "66.6", "77", "88"],
+    ),
     "dose": ({"bounds": [-2.5, 1e3], "fill": "middle"}, _NUMBERS),
     'odd "name"': ({"boolean": True, "fill": "no"}, ["yes", "No", "1", "0.0", "TRUE", " on", "", "maybe", "1."]),
-    "visit": ({"date": "%d.%m.%Y", "bounds": ["01.01.2010", "31.12.2024"], "fill": "middle"}, _DAYS),
-    "time": ({"date": "iso", "bounds": ["2019-01-01", "2021-12-31T12:00"], "fill": "2020-02-29"}, _TIMES),
+    "visit": (
+        {
+            "date": ["%d.%m.%Y", "%d/%m/%Y", "iso", "%m/%d/%Y"],
+            "bounds": ["01.01.2010", "2024-12-31"],
+            "fill": "middle",
+            "missing": ["01.01.1900"],
+        },
+        _DAYS,
+    ),
+    "day": ({"date": "%d.%m.%Y", "bounds": ["01.01.2010", "31.12.2024"], "fill": "middle"}, _DAYS),
+    "time": (
+        {
+            "date": "iso",
+            "bounds": ["2019-01-01", "2021-12-31T12:00"],
+            "fill": "2020-02-29",
+            "missing": ["9999-12-31T23:59:59"],
+        },
+        _TIMES,
+    ),
     "ward": ({"categories": ["a", "b's", "A"], "unknown": "other"}, ["a", "b's", "A", " a ", "c", "", "other"]),
-    "code": ({"categories": ["7", "0", "07"], "fill": "7"}, ["7", "7.0", "07", "0", "-0.0", "70", "", "8", "7."]),
+    "code": (
+        {"categories": ["7", "0", "07"], "fill": "7", "missing": [99]},
+        ["7", "7.0", "07", "0", "-0.0", "70", "", "8", "7.", "99.0"],
+    ),
+    "sex": (
+        {
+            "categories": ["M\u00e4nnlich", "wei\u00df", "K"],
+            "unknown": "other",
+            "fill": "K",
+            "ignore_case": True,
+            "missing": ["n.d."],
+        },
+        ["M\u00c4NNLICH", "m\u00e4nnlich", "WEISS", "wei\u1e9e", "weis", "\u212a", "k", " N.D. ", "", "OTHER", "x"],
+    ),
 }
-_KINDS = {"all": list(_COLUMNS), "numbers": ["age", "dose"], "categories": ["ward", "code"]}
+_KINDS = {"all": list(_COLUMNS), "numbers": ["age", "dose"], "categories": ["ward", "code", "sex"]}
 
 
 def write_rows(path, kind, n_classes, n_rows, seed):
@@ -146,7 +181,8 @@ def by_typed_duckdb(query, model, columns):
     for name, column in model.schema_.features.items():
         numbers = np.array([column.read(cell or "", model.schema_.decimal) for cell in columns[name]])
         if column.kind == "date":
-            frame[name] = pd.Timestamp(0) + pd.to_timedelta((numbers * 86400).round(), unit="s")
+            seconds = np.where(np.isnan(numbers), np.iinfo(np.int64).min, (numbers * 86400).round())
+            frame[name] = seconds.astype(np.int64).view("datetime64[s]")
         elif column.kind == "boolean":
             frame[name] = [None if np.isnan(number) else bool(number) for number in numbers]
         else:

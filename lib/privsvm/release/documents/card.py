@@ -18,7 +18,7 @@ from privsvm.privacy.statement import Status
 from privsvm.release.documents.calibration import HeldBackCounts
 from privsvm.release.documents.class_rates import accuracy_text, class_rates, group_rates
 from privsvm.release.documents.ledger import Total
-from privsvm.tables.schema import parse_schema
+from privsvm.tables.schema import Schema, parse_schema
 
 CARD_FORMAT, CARD_VERSION = "privsvm card", 2
 PAGE = "card.html"
@@ -160,6 +160,7 @@ def card_content(
     record's event does not give its numbers.
     """
     protection, (guarantee, computed), table = record.protection, record.judged, record.table or {}
+    schema = None if record.table is None else parse_schema(record.table, "the schema")
     unit, risk = protection.unit, _risk(record)
     earlier = record.releases[:-1]
     label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
@@ -172,7 +173,7 @@ def card_content(
         "model_digest": record.digest,
         "about": dict(table.get("card", {})),
         "predicts": f"It predicts {label}: {', '.join(classes[:-1])} or {classes[-1]}.",
-        "protected": _describe_unit(unit, protection.rows, guarantee.neighbours),
+        "protected": _describe_unit(unit, protection.rows, guarantee.neighbours, schema),
         "unit": {"kind": unit, "rows": protection.rows},
         "epsilon": protection.epsilon,
         "delta": protection.delta,
@@ -189,6 +190,7 @@ def card_content(
         "randomness": "the operating system's entropy; no seed was used or kept",
         "public": [
             "the schema: names, bounds, categories, fill values",
+            *([] if schema is None else schema.rules),
             f"the classes: {', '.join(map(str, record.classes))}",
             *([f"the number of rows, {table['rows']}"] if "rows" in table else rows),
             "method and parameters",
@@ -221,10 +223,11 @@ def _is_balanced(record: ModelFile) -> bool:
     return isinstance(parameters, dict) and parameters.get("class_weight") == "balanced"
 
 
-def _describe_unit(unit: str, rows: int, relation: str | None) -> str:
+def _describe_unit(unit: str, rows: int, relation: str | None, schema: Schema | None) -> str:
     extent = "to the extent stated below"
     if unit == "person":
-        counted = "their row" if rows == 1 else f"all their rows, of which the first {rows} count"
+        which = f"the first {rows}" if schema is None else schema.rows_that_count
+        counted = "their row" if which == "the first 1" else f"all their rows, of which {which} count"
         return f"Each person in the table, with {counted}. Noise hides whether any one person is in it, {extent}."
     if relation == "replace_one":
         return f"Each row of the table. Noise hides what any one row holds, {extent}. The number of rows is public."

@@ -31,7 +31,7 @@ def _deployment(entry: Entry, same_data: Sequence[Entry]) -> dict[str, Any]:
     assert total is not None
     whom, unprotected = "one row", "Names, bounds and categories of the columns, the classes, and the parameters."
     if entry.unit == "person":
-        whom = f"one person with all their rows, of which the first {entry.rows} count"
+        whom = f"one person with all their rows, of which {entry.rows} count"
     change = "added or removed"
     if guarantee.neighbours == "replace_one":
         change, unprotected = "replaced by another", f"{unprotected} The number of rows."

@@ -63,6 +63,7 @@ def dossier(folder: str | os.PathLike[str], ledger: Ledger | None = None) -> str
             for relation, steps, draws, epsilon, bound in audits.get(str(record.recipe.get("method")), [])
             if relation == guarantee.neighbours
         ],
+        rows_that_count=f"the first {protection.rows}" if schema is None else schema.rows_that_count,
         columns=None if schema is None else [(name, column.kind) for name, column in schema.features.items()],
     )
 

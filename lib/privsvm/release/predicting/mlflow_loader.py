@@ -25,8 +25,15 @@ class ServedModel:
     def __init__(self, model: ReleasedModel) -> None:
         columns = {} if model.schema_ is None else model.schema_.features
         self._model = model
-        lost = _lost_words({word for column in columns.values() for word in column.words})
-        self._lost = {name: word for name, column in columns.items() for word in column.words if word in lost}
+        spellings = [
+            (name, spelling)
+            for name, column in columns.items()
+            for word in column.words
+            # Of markers of missing cells, pandas knows no other ones.
+            for spelling in ([word, word.lower(), word.upper(), word.title()] if column.ignore_case else [word])
+        ]
+        lost = _lost_words({spelling for _, spelling in spellings})
+        self._lost = {name: spelling for name, spelling in spellings if spelling in lost}
 
     def predict(self, rows: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Predict labels (n,), or a frame of probabilities or sets (n, c) with the labels as columns.

@@ -6,6 +6,7 @@ texts, empty where they are missing. Dates are days since 1970-01-01, booleans 1
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,12 +16,14 @@ from privsvm.errors import PrivSVMError
 from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel
 from privsvm.solvers.features.columns import Columns
-from privsvm.tables.labels import normalise_label
+from privsvm.tables.labels import normalise_label, spell_in_any_case
 from privsvm.tables.schema import Column
 from privsvm.tables.tables import category_codes
 
 # Old enough for the runtimes in use: of operators, of those for machine learning, and of the file.
 _OPSET, _ML_OPSET, _IR = 17, 2, 8
+# Texts of one category in capital and small letters, each of which the graph holds.
+_MOST_SPELLINGS = 1 << 15
 _OUTPUTS = ("predicted", "scores")
 
 
@@ -73,7 +76,7 @@ class _Graph:
         product = self.node("Mul", rows, self.constant(factor))
         return self.node("Div", self.node("Sub", product, self.constant(less)), self.constant(divisor))
 
-    def features(self, columns: Mapping[str, Column]) -> str:
+    def features(self, columns: Mapping[str, Column], decimal: str | None) -> str:
         """Encode the columns as `privsvm.tables.tables.Encoder.features` does."""
         tables = {name: self._indicators(name, column) for name, column in columns.items() if column.words}
         numbers = [name for name, column in columns.items() if not column.words]
@@ -82,7 +85,7 @@ class _Graph:
             last = self.constant([1], np.int64)
             scalars = [columns[name] for name in numbers]
             given = self.node("Concat", *(self.node("Unsqueeze", name, last) for name in numbers), axis=1)
-            parts.insert(0, self._scale_numbers(given, scalars))
+            parts.insert(0, self._scale_numbers(given, scalars, decimal))
         # Numbers are first in the table, and where the schema has them among the features.
         order: list[int] = []
         after, before = len(numbers), 0
@@ -95,18 +98,31 @@ class _Graph:
                 before += 1
         return self.pick(self.node("Concat", *parts, axis=1), order)
 
-    def _scale_numbers(self, numbers: str, columns: list[Column]) -> str:
+    def _scale_numbers(self, numbers: str, columns: list[Column], decimal: str | None) -> str:
         low, high = np.array([column.limits for column in columns]).T
-        finite = self.node("Not", self.node("Or", self.node("IsNaN", numbers), self.node("IsInf", numbers)))
-        filled = self.node("Where", finite, numbers, self.constant([column.fill_number for column in columns]))
+        missing = self.node("Or", self.node("IsNaN", numbers), self.node("IsInf", numbers))
+        marks = [column.missing_numbers(decimal) for column in columns]
+        gaps = self.constant([column.rounding for column in columns])
+        for row in itertools.zip_longest(*marks, fillvalue=np.nan):
+            distance = self.node("Abs", self.node("Sub", numbers, self.constant(row)))
+            missing = self.node("Or", missing, self.node("LessOrEqual", distance, gaps))
+        filled = self.node("Where", missing, self.constant([column.fill_number for column in columns]), numbers)
         middle, width = 0.5 * (0.5 * low + 0.5 * high), 0.25 * high - 0.25 * low
         return self.cut(self.ratio(self.cut(filled, low, high), 0.5, middle, width), -1.0, 1.0)
 
     def _indicators(self, name: str, column: Column) -> str:
         words, unknown, missing = category_codes(column)
         # The last row stands for none of them.
-        rows = np.vstack([np.eye(len(words)), np.zeros(len(words))])
+        rows = np.vstack([np.eye(len(column.words)), np.zeros(len(column.words))])
         spellings = words | {normalise_label(word): code for code, word in enumerate(column.words)}
+        if column.ignore_case:
+            try:
+                folded = {
+                    spelling: words[word] for word in words for spelling in spell_in_any_case(word, _MOST_SPELLINGS)
+                }
+            except ValueError as error:
+                raise PrivSVMError(f"column {name!r}: {error}; export to sql or mlflow") from None
+            spellings |= folded
         keys = {"": missing, **{word: code for word, code in spellings.items() if word}}
         code = self.node(
             "LabelEncoder", name, domain="ai.onnx.ml", keys_strings=list(keys),
@@ -174,7 +190,7 @@ def onnx_model(model: ReleasedModel, description: str) -> bytes:
             raise PrivSVMError(f"column {name!r}: an output of the graph has this name; export to sql")
     graph = _Graph(columns)
     onnx, types = graph.onnx, graph.onnx.TensorProto
-    scores = write_scores(graph, model._path, graph.features(columns), model.record.n_features)
+    scores = write_scores(graph, model._path, graph.features(columns, model.schema_.decimal), model.record.n_features)
     labels, is_text = model.classes_, model.classes_.dtype.kind == "U"
     n_scores = model._path.intercept.shape[-1]  # type: ignore[attr-defined]
     if n_scores == 1:

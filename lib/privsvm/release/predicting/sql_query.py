@@ -17,6 +17,7 @@ from privsvm.errors import PrivSVMError, list_names
 from privsvm.release.predicting.exported_scores import TINY, write_scores
 from privsvm.release.predicting.model import ReleasedModel, check_names
 from privsvm.solvers.features.columns import Columns
+from privsvm.tables.labels import letters_to_fold
 from privsvm.tables.schema import FALSE, TRUE, Column
 from privsvm.tables.tables import category_codes, codes_by_number
 
@@ -198,18 +199,25 @@ def _categories(column: Column, name: str, cell: str) -> _Steps:
         is_text = f"{cell} IS NULL OR {_is_text(cell)} OR lower(typeof({cell})) LIKE 'enum%'"
         text = f"CASE WHEN {is_text} THEN {text} ELSE {error} END"
     (text,) = yield [text]
+    if column.ignore_case:
+        # Exactly Python's folding, of the letters that can make one of the words: databases have rules of their own.
+        for letter, folded in letters_to_fold("".join(words)):
+            text = f"replace({text}, {_text(letter)}, {_text(folded)})"
+        (text,) = yield [text]
     if column.numeric:
         digits = f"CASE WHEN ltrim({text}, '0') = '' THEN '0' ELSE ltrim({text}, '0') END"
         (text,) = yield [f"CASE WHEN {text} = '' OR ltrim({text}, '0123456789') <> '' THEN {text} ELSE {digits} END"]
     named = "".join(f" WHEN {_is_word(text, word)} THEN {code}" for word, code in words.items() if word)
     (code,) = yield [f"CASE WHEN {text} = '' THEN {missing}{named} ELSE {unknown} END"]
-    return [f"CASE WHEN {code} = {index} THEN 1e0 ELSE 0e0 END" for index in range(len(words))]
+    return [f"CASE WHEN {code} = {index} THEN 1e0 ELSE 0e0 END" for index in range(len(column.words))]
 
 
-def _scale_number(column: Column, number: str) -> _Steps:
+def _scale_number(column: Column, number: str, decimal: str | None = None) -> _Steps:
     """Fill in a number, cut it to its bounds and map it to [-1, 1]."""
     low, high = column.limits
-    (number,) = yield [f"CASE WHEN abs({number}) <= {_LARGEST} THEN {number} ELSE {_number(column.fill_number)} END"]
+    marks = [f"abs({number} - {_number(mark)}) > {column.rounding}" for mark in column.missing_numbers(decimal)]
+    given = _join([f"abs({number}) <= {_LARGEST}", *marks], "AND")
+    (number,) = yield [f"CASE WHEN {given} THEN {number} ELSE {_number(column.fill_number)} END"]
     (inside,) = yield [_cut(number, low, high)]
     middle, width = 0.5 * (0.5 * low + 0.5 * high), 0.25 * high - 0.25 * low
     (ratio,) = yield [f"(0.5e0 * {inside} - {_number(middle)}) / {_number(width)}"]
@@ -235,7 +243,7 @@ def _numbers(column: Column, cell: str, decimal: str | None) -> _Steps:
     )
     # The cast is around the choice: no other text reaches it.
     (number,) = yield [f"CAST(CASE WHEN {is_number} THEN {value} END AS DOUBLE PRECISION)"]
-    return (yield from _scale_number(column, number))
+    return (yield from _scale_number(column, number, decimal))
 
 
 def _booleans(column: Column, cell: str) -> _Steps:
@@ -274,8 +282,10 @@ def _dates(column: Column, name: str, cell: str) -> _Steps:
     iso = "".join(_date_cases("{0}", form, padded=True) for form in _ISO)
     # Fractions of seconds, and time zones.
     iso += "".join(_date_cases("{0}", form, "[.Z+-]*", padded=True) for form in _ISO[2:])
-    form, cases = column.date or "iso", iso
-    if form != "iso":
+    cases = dict.fromkeys(column.formats, iso)
+    for form in cases:
+        if form == "iso":
+            continue
         parts = [part for part, _ in re.findall(r"%(.)|([^%])", form)]
         known = all(part in (*_PARTS, "") for part in parts) and "Y" in parts
         if not known or not re.fullmatch("(%.|[ ./:,_T-])*", form):
@@ -283,29 +293,37 @@ def _dates(column: Column, name: str, cell: str) -> _Steps:
                 f"column {name!r}: dates of the format {form!r} cannot be read in SQL; export to onnx, which takes days"
             )
         own = _date_cases("{0}", form, padded=False)
-        cases = f" WHEN {_is_text('{1}')} THEN CASE{own} END{iso}"
+        cases[form] = f" WHEN {_is_text('{1}')} THEN CASE{own} END{iso}"
     text, cell = yield [_trim(cell), cell]
-    (digits,) = yield [f"CASE{cases.replace('{0}', text).replace('{1}', cell)} END"]
+    digits = yield [f"CASE{case.replace('{0}', text).replace('{1}', cell)} END" for case in cases.values()]
     places = ((1, 4), (5, 2), (7, 2), (9, 2), (11, 2), (13, 2))
-    parts = yield [f"CAST(substr({digits}, {place}, {width}) AS DOUBLE PRECISION)" for place, width in places]
-    year, month, day, hour, minute, second = parts
+    parts = yield [
+        f"CAST(substr({one}, {place}, {width}) AS DOUBLE PRECISION)" for one in digits for place, width in places
+    ]
+    counts = yield [count for date in zip(*[iter(parts)] * 6, strict=True) for count in _calendar_counts(*date)]
+    numbers = [
+        f"365e0 * {years} + floor({years} / 4e0) - floor({years} / 100e0) + floor({years} / 400e0) + "
+        f"floor((153e0 * {months} + 2e0) / 5e0) + {rest} - 719469e0"
+        for years, months, rest in zip(*[iter(counts)] * 3, strict=True)
+    ]
+    # The first format that reads a cell.
+    (number,) = yield [f"COALESCE({', '.join(numbers)}, NULL)"]
+    return (yield from _scale_number(column, number))
+
+
+def _calendar_counts(year: str, month: str, day: str, hour: str, minute: str, second: str) -> tuple[str, str, str]:
+    """Count years and months from March on, where the leap day is the last one, and days; years NULL for no date."""
     leap = f"{year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0)"
     days = f"CASE WHEN {month} IN (4, 6, 9, 11) THEN 30 WHEN {month} <> 2 THEN 31 WHEN {leap} THEN 29 ELSE 28 END"
     exists = (
         f"{year} >= 1 AND {month} >= 1 AND {month} <= 12 AND {day} >= 1 AND {day} <= {days} AND {hour} < 24 AND "
         f"{minute} < 60 AND {second} < 60"
     )
-    # Years from March on: the leap day is the last one.
-    years, months, rest = yield [
+    return (
         f"CASE WHEN {exists} THEN CASE WHEN {month} < 3 THEN {year} - 1 ELSE {year} END END",
         f"CASE WHEN {month} < 3 THEN {month} + 9 ELSE {month} - 3 END",
         f"{day} + ({hour} * 3600 + {minute} * 60 + {second}) / 86400e0",
-    ]
-    (number,) = yield [
-        f"365e0 * {years} + floor({years} / 4e0) - floor({years} / 100e0) + floor({years} / 400e0) + "
-        f"floor((153e0 * {months} + 2e0) / 5e0) + {rest} - 719469e0"
-    ]
-    return (yield from _scale_number(column, number))
+    )
 
 
 def _reader(name: str, column: Column, decimal: str | None) -> _Steps:
