@@ -61,7 +61,9 @@ def main(argv: list[str] | None = None) -> None:
             if judgement.p is not None and judgement.p < OUTSIDE
         )
         further = Further(cells=cells, runs=options.further, seconds=options.cheap)
-    run_draws(chosen, options.data, Sources(options.reports), options.seconds, options.share, further=further)
+    sources = Sources(options.reports)
+    if lacking := run_draws(chosen, options.data, sources, options.seconds, options.share, further=further):
+        raise PrivSVMError(f"{lacking} of {len(chosen)} draws lack their data; the lines above say where to put them")
 
 
 if __name__ == "__main__":

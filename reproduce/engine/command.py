@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from privsvm.errors import PrivSVMError, nearest_name
+from privsvm.errors import PrivSVMError, list_names, nearest_name
 from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent, json_argument
 from reproduce.engine.experiment import Experiment, write_measurements
@@ -51,6 +51,7 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
         (experiment,) = chosen
         run_job(experiment, options.job, options.data, options.parameters)
         return
+    lacking = set()
     for experiment in chosen:
         if not options.tables_only:
             for job, parameters in experiment.all_jobs().items():
@@ -62,4 +63,10 @@ def main(experiments: Mapping[str, Experiment], argv: Sequence[str] | None = Non
                 print(f"{experiment.name} {job}: {spent}", file=sys.stderr)
         # Cells of changed settings stay apart from cells of the paper's settings.
         reports = Path(options.reports) / "changed" if options.settings else Path(options.reports)
-        write_measurements(experiment, options.data, reports, merge=not options.settings)
+        reasons = write_measurements(experiment, options.data, reports, merge=not options.settings)
+        for dataset in options.datasets or reasons:
+            if dataset in reasons:
+                print(f"{experiment.name} {dataset}: {reasons[dataset]}", file=sys.stderr)
+                lacking.add(dataset)
+    if options.datasets and lacking:
+        raise PrivSVMError(f"--datasets {list_names(sorted(lacking))}: not run; the lines above say why")

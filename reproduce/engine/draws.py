@@ -182,13 +182,14 @@ def run_draws(
     share: float = 1.0,
     say: Callable[[str], None] | None = None,
     further: Further | None = None,
-) -> None:
+) -> int:
     """Make the pieces that are not stored in `folder`, and write the distributions of all pieces beside `sources`.
 
     Cells of ``<experiment>.csv`` that were not drawn keep their bytes. No piece starts after `seconds`; `share` is the
     share of the pieces of each draws, where stored ones count in any case. `say` takes a line on progress; None prints
-    it to standard error. `further` cells are drawn on.
+    it to standard error. `further` cells are drawn on. Returns how many draws lack their data.
     """
+    lacking = 0
     say = functools.partial(print, file=sys.stderr, flush=True) if say is None else say
     started = time.monotonic()
     for draws in chosen:
@@ -211,6 +212,7 @@ def run_draws(
                 spent.append(stored["seconds"])
             except MissingError as error:
                 say(f"{draws.experiment} {draws.name}: {error}")
+                lacking += 1
                 break
         if not pieces:
             continue
@@ -220,6 +222,7 @@ def run_draws(
             write_text(path, merge_distributions(lines_by_cell(path), items))
             sources.measure(file, draws.dataset, draws.code, draws.name, float(f"{sum(spent):.2g}"))
         say(f"{draws.experiment} {draws.name}: {len(pieces)} pieces, {time.monotonic() - started:.0f} s")
+    return lacking
 
 
 def _time_piece(run: Callable[..., Any], parameters: Mapping[str, Any], context: Context, piece: int) -> dict[str, Any]:

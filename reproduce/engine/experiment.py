@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,10 +106,11 @@ def measure_results(
     return merge_measurements(list(earlier), experiment.measurements(results), complete), reasons
 
 
-def write_measurements(experiment: Experiment, data: str | Path, reports: str | Path, merge: bool = True) -> None:
-    """Write the table of an experiment, ``<experiment>.csv`` in `reports`, and say which datasets are incomplete."""
+def write_measurements(
+    experiment: Experiment, data: str | Path, reports: str | Path, merge: bool = True
+) -> dict[str, str]:
+    """Write the table of an experiment, ``<experiment>.csv`` in `reports`; return why datasets are incomplete."""
     path = Path(reports) / f"{experiment.name}.csv"
     present, reasons = measure_results(experiment, data, read_measurements(path) if merge else ())
     write_text(path, measurements_csv(present))
-    for dataset, reason in reasons.items():
-        print(f"{experiment.name} {dataset}: {reason}", file=sys.stderr)
+    return reasons

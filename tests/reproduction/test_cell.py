@@ -135,6 +135,21 @@ def test_a_run_that_compiles_is_timed_apart(compiles, name, tmp_path):
     assert list(rerun_seconds(Sources(tmp_path / "distributions"), "ppsvm")) == [name]
 
 
+@pytest.mark.usefixtures("no_data")
+def test_named_data_that_nobody_has_are_an_error(tmp_path, capsys):
+    from reproduce.draws import main as draw
+    from reproduce.engine.command import main as run_experiments
+
+    folders = ["--data", str(tmp_path), "--reports", str(tmp_path / "reports")]
+    with pytest.raises(PrivSVMError, match="1 of 1 draws lack their data; the lines above"):
+        draw(["dpwss", "--datasets", "heart", "--names", "dpwss_exact heart.shrinking=0", *folders])
+    with pytest.raises(PrivSVMError, match="--datasets 'heart': not run; the lines above say why"):
+        run_experiments(find_experiments("reproduce"), ["ci_svm_accuracy", "--datasets", "heart", *folders])
+    said = capsys.readouterr().err
+    assert said.count("PRIVSVM_MIRROR") == 2
+    assert "glass" not in said
+
+
 def test_draws_that_match_nothing_are_an_error():
     from reproduce.draws import main as draw
 
