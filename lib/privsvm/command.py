@@ -63,12 +63,15 @@ def _risk_target(options: argparse.Namespace) -> Any:
 def _plan(options: argparse.Namespace) -> int:
     from privsvm.privacy.gate import default_delta
     from privsvm.release.training.planning import TableShape, plan_lines
+    from privsvm.release.training.recipes import Terms
 
     table = TableShape(options.rows, options.features, options.classes, options.prevalence)
     target = _risk_target(options)
     epsilons = sorted(options.epsilon or (0.5, 1.0, 2.0))
     epsilons = epsilons if target is None else [target.epsilon(default_delta(options.rows))]
-    print("\n".join(plan_lines(table, epsilons, options.at_false_positives, options.rows_per_person, options.after)))
+    terms = Terms(epsilons[0], hold_back=options.hold_back, risk=target)
+    rate, after = options.at_false_positives, options.after
+    print("\n".join(plan_lines(table, epsilons, rate, options.rows_per_person, after, terms)))
     return 0
 
 
@@ -473,6 +476,11 @@ def _add_table_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     plan = add("plan", _plan, "estimate the accuracy without reading data")
     _add_shape_options(plan, required=True)
+    plan.add_argument(
+        "--hold-back",
+        type=_positive,
+        help="share to measure on, as of `release`: says how wide intervals and sets will be",
+    )
     plan.add_argument("--after", help="folder of an earlier release, with which the new model is averaged")
     _add_risk_options(plan).add_argument("--epsilon", type=_list_of_epsilons, help="such as .5,1,2, the default")
 

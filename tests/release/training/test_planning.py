@@ -73,6 +73,34 @@ def test_simulated_tables_are_learned():
     assert 0.9 < rows[-1].auc[1] < 0.97
 
 
+def test_intervals_and_sets_narrow_with_the_rows(monkeypatch):
+    monkeypatch.setattr("privsvm.release.training.planning.DIFFICULTIES", {"easy": 0.95})
+    terms = Terms(1.0, hold_back=0.2)
+    few, many = (
+        simulate_accuracy(TableShape(rows, 3, 2), [2.0], repeats=2, terms=terms)[-1].measured for rows in (300, 6000)
+    )
+    assert few[1] - few[0] > 2 * (many[1] - many[0])
+    assert few[3] - few[2] > 2 * (many[3] - many[2])
+    assert many[4] < few[4] == 2.0
+    # The intervals hold the accuracy that the simulation of the same size tests for.
+    assert many[2] < 0.87 < many[3]
+
+
+def test_a_plan_shows_what_held_back_rows_will_say(monkeypatch):
+    expected = [
+        Expected("hard", 0.7, 1.0, 1.0, (0.6, 0.65, 0.7), (0.5, 0.55, 0.6), "a recipe", (0.5, 0.7, 0.412, 0.834, size))
+        for size in (2.0, 1.4)
+    ]
+    monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: expected)
+    code, out, _ = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1, "--hold-back", 0.1)
+    assert code == 0
+    assert "On 10 % held back: 95 % intervals on the card" in out
+    assert "hard        1        50.0 - 70.0   41.2 - 83.4        2.0  sets say nothing: hold back more" in out
+    assert "hard        1        50.0 - 70.0   41.2 - 83.4        1.4\n" in out
+    # The risk of Laplace noise on the counts, as on the card; 56 without them.
+    assert ["1", "69.7"] in [line.split()[:2] for line in out.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -17,7 +17,7 @@ from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.verifying import verify
 from privsvm.release.training.recipes import Recipe, Terms, terms_of_risk, train
 from privsvm.release.training.releasing import Permission, release
-from privsvm.release.training.risk_targets import RiskTarget, gaussian_curve
+from privsvm.release.training.risk_targets import RiskTarget, curve_of_release
 from privsvm.tables.schema import parse_schema
 
 DELTA = 1e-5
@@ -31,7 +31,7 @@ SCHEMA = {
 def test_an_epsilon_for_a_guess_is_that_of_the_closed_form(guess):
     target = RiskTarget(guess)
     epsilon = target.epsilon(DELTA)
-    assert guess * (1 - 2e-4) < gaussian_curve(epsilon, DELTA).guess(0.5) <= guess
+    assert guess * (1 - 2e-4) < curve_of_release(epsilon, DELTA).guess(0.5) <= guess
     # The best guess on two Gaussians.
     assert gaussian_delta(epsilon * (1 + 2e-3), 2 * NormalDist().inv_cdf(guess)) < DELTA
     # Laplace noise.
@@ -48,7 +48,7 @@ def test_an_epsilon_for_true_positives_is_that_of_the_closed_form(powers, rate):
                 RiskTarget(None, power, rate)
             continue
         epsilon = RiskTarget(None, power, rate).epsilon(DELTA)
-        assert power * (1 - 3e-3) < gaussian_curve(epsilon, DELTA).true_positive_rate(rate) <= power
+        assert power * (1 - 3e-3) < curve_of_release(epsilon, DELTA).true_positive_rate(rate) <= power
         signal = normal.inv_cdf(power) - normal.inv_cdf(rate)
         assert gaussian_delta(epsilon * (1 + 2e-3), signal) < DELTA
 
@@ -115,7 +115,7 @@ def test_the_plan_says_what_is_revealed(monkeypatch):
     code, out, _ = run("plan", "--rows", 9, "--features", 2, "--guess", ".6", "--at-false-positives", ".001")
     assert code == 0
     epsilon, right, found = re.search(r"^(2\.0\d+) +([\d.]+) +([\d.]+)$", out, re.MULTILINE).groups()
-    curve = gaussian_curve(float(epsilon), DELTA)
+    curve = curve_of_release(float(epsilon), DELTA)
     assert (right, found) == ("60", per_cent(curve.true_positive_rate(0.001)))
     assert "it also names 0.1 of 100 others" in out
     assert run("plan", "--rows", 9, "--features", 2, "--guess", "60")[0] == 2

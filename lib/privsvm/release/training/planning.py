@@ -20,11 +20,12 @@ from privsvm.errors import PrivSVMError
 from privsvm.families.moments.second_moments import rows_per_noise
 from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.privacy.gate import default_delta
+from privsvm.release.documents.calibration import COVERAGE
 from privsvm.release.documents.card import per_cent
 from privsvm.release.documents.verifying import verify
 from privsvm.release.predicting.model import save
 from privsvm.release.training.recipes import Terms, train
-from privsvm.release.training.risk_targets import gaussian_curve
+from privsvm.release.training.risk_targets import curve_of_release
 from privsvm.tables.schema import Schema, parse_schema
 
 # How well a linear model without privacy tells the classes apart, as AUC: tables differ in nothing more.
@@ -70,7 +71,8 @@ class Expected:
 
     `attainable_auc` is without privacy. `spent` is the part of epsilon to spend: less than all where a smaller epsilon
     gave more accuracy. `auc` and `balanced_accuracy` are least, mean and greatest over repeated tables and noise.
-    `recipe` describes the model that was trained on the first table, and the reason for it.
+    `recipe` describes the model that was trained on the first table, and the reason for it. With rows held back,
+    `measured` are means over the repeats of the intervals of accuracy and balanced accuracy, and of the size of sets.
     """
 
     difficulty: str
@@ -80,6 +82,7 @@ class Expected:
     auc: tuple[float, float, float]
     balanced_accuracy: tuple[float, float, float]
     recipe: str
+    measured: tuple[float, ...] = ()
 
     def is_worse(self, other: Expected) -> bool:
         """Whether another one has a higher mean, to two digits."""
@@ -193,7 +196,7 @@ def _simulate(
     rows, features, n_classes, prevalence = dataclasses.astuple(shape)
     prevalence = 1.0 / n_classes if prevalence is None else prevalence
     auc = DIFFICULTIES[difficulty]
-    pairs, recipes, epsilon = [], [], releases[-1][1].epsilon
+    pairs, recipes, measured, epsilon = [], [], [], releases[-1][1].epsilon
     for repeat, seed in enumerate(seeds):
         rng = np.random.default_rng([seeds[0], repeat])
         direction = rng.normal(size=(n_classes, features))
@@ -207,7 +210,10 @@ def _simulate(
                     terms = dataclasses.replace(terms, after=f"{folder}/{number}")
                     save(trained, f"{folder}/{number}")
                 grown = schema.model_copy(update={"rows": n_rows})
-                trained = train(X[:n_rows], y[:n_rows], grown, terms, random_state=seed + 1000 * number).estimator
+                done = train(X[:n_rows], y[:n_rows], grown, terms, random_state=seed + 1000 * number)
+                trained, held = done.estimator, done.held_back
+        if held is not None:
+            measured.append((*held.accuracy[1:], *held.balanced_accuracy[1:], held.calibration.set_size))
         recipes.append(trained.recipe_)
         test, truth = make_up_rows(rng, _TEST_ROWS, direction, 1.0 / n_classes, n_classes)
         scores = trained._path.scores(test, 0)[0]
@@ -216,7 +222,8 @@ def _simulate(
         margin = scores[:, -1] - (scores[:, :-1].max(axis=1) if scores.shape[1] > 1 else 0.0)
         pairs.append((_auc(margin, (truth == n_classes - 1).astype(int)), float(np.mean(recalls))))
     aucs, balanced = zip(*pairs, strict=True)
-    return Expected(difficulty, auc, epsilon, epsilon, _range(aucs), _range(balanced), recipes[0])
+    means = tuple(np.mean(measured, axis=0).tolist()) if measured else ()
+    return Expected(difficulty, auc, epsilon, epsilon, _range(aucs), _range(balanced), recipes[0], means)
 
 
 def simulate_accuracy(
@@ -226,11 +233,13 @@ def simulate_accuracy(
     rows_per_person: int | None = None,
     repeats: int = 5,
     before: Sequence[tuple[int, Terms]] = (),
+    terms: Terms | None = None,
 ) -> list[Expected]:
     """Simulate releases. No epsilon is promised less accuracy than a smaller one: it need not be spent.
 
     `repeats` tables of the shape are made up for each epsilon, for persons with `rows_per_person` rows,
-    averaged with releases `before` of a table's first rows. Raises PrivSVMError for a shape that no table has.
+    averaged with releases `before` of a table's first rows; `terms` are all others of a release. Raises PrivSVMError
+    for a shape that no table has.
     """
     schema = parse_schema(
         {
@@ -248,7 +257,8 @@ def simulate_accuracy(
     for difficulty in DIFFICULTIES:
         best: Expected | None = None
         for epsilon in sorted(epsilons):
-            last = shape.rows, Terms(epsilon, neighbours=before[-1][1].neighbours if before else None)
+            relation = before[-1][1].neighbours if before else None
+            last = shape.rows, dataclasses.replace(terms or Terms(epsilon), epsilon=epsilon, neighbours=relation)
             found = _simulate(difficulty, shape, schema, [*before, last], range(repeats))
             best = found if best is None or not found.is_worse(best) else dataclasses.replace(best, epsilon=epsilon)
             expectations.append(best)
@@ -265,10 +275,35 @@ def simulation_lines(expected: Sequence[Expected]) -> Iterator[str]:
         yield f"{row.difficulty:<11} {row.attainable_auc:<20} {row.epsilon:<8.4g} {auc}  {balanced}{less}"
 
 
+def measurement_lines(expected: Sequence[Expected], share: float, n_classes: int) -> Iterator[str]:
+    """Write what a simulated measurement on rows held back says, as a table."""
+    yield (
+        f"On {100 * share:g} % held back: 95 % intervals on the card, in per cent, and labels in a prediction set for "
+        f"{100 * COVERAGE:g} % of rows, of {n_classes}; means of the repeats."
+    )
+    yield "difficulty  epsilon  accuracy      balanced accuracy  labels in a set"
+    for row in expected:
+        *ends, size = row.measured
+        accuracy, balanced = (
+            f"{100 * low:.1f} - {100 * high:.1f}" for low, high in zip(ends[::2], ends[1::2], strict=True)
+        )
+        useless = "  sets say nothing: hold back more, or spend more" if size > n_classes - 0.05 else ""
+        yield f"{row.difficulty:<11} {row.epsilon:<8.4g} {accuracy:<13} {balanced:<18} {size:.1f}{useless}"
+
+
 def plan_lines(
-    shape: TableShape, epsilons: Sequence[float], rate: float, rows_per_person: int | None, after: str | None = None
+    shape: TableShape,
+    epsilons: Sequence[float],
+    rate: float,
+    rows_per_person: int | None,
+    after: str | None = None,
+    terms: Terms | None = None,
 ) -> Iterator[str]:
-    """Write each epsilon's leakage, to a test with such a rate of false positives too, and its accuracy."""
+    """Write each epsilon's leakage, to a test with such a rate of false positives too, and its accuracy.
+
+    Of `terms`, the rows to hold back and the risk count.
+    """
+    terms = terms or Terms(1.0)
     unit, delta = "person" if rows_per_person else "row", default_delta(shape.rows)
     yield (
         f"Someone who knows everything else guesses whether a {unit} was used. At most, per 100: right guesses "
@@ -276,10 +311,13 @@ def plan_lines(
     )
     yield f"epsilon per {unit}, delta {delta:<8.3g}  right guesses  used {unit}s named"
     for epsilon in epsilons:
-        curve = gaussian_curve(epsilon, delta)
+        counts = dataclasses.replace(terms, epsilon=epsilon).epsilon_of_counts
+        curve = curve_of_release(epsilon, delta, None if terms.hold_back is None else counts)
         yield f"{epsilon:<28.4g}  {per_cent(curve.guess(0.5)):<13}  {per_cent(curve.true_positive_rate(rate))}"
-    expected = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person)
+    expected = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person, terms=terms)
     yield from simulation_lines(expected)
+    if terms.hold_back is not None:
+        yield from measurement_lines(expected, terms.hold_back, shape.n_classes)
     if after is not None:
         record = verify(after)
         if not record.history or (record.n_features, len(record.classes)) != (shape.features, shape.n_classes):
@@ -288,7 +326,7 @@ def plan_lines(
         before = [(rows, Terms(epsilon, delta, record.judged[0].neighbours)) for rows, epsilon, delta in paid]
         total = math.fsum(epsilon for _, epsilon, _ in paid)
         yield f"Averaged with {len(paid)} earlier release(s), for which their rows pay up to epsilon {total:.4g}:"
-        averaged = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person, before=before)
+        averaged = simulate_accuracy(shape, epsilons, rows_per_person=rows_per_person, before=before, terms=terms)
         yield from itertools.islice(simulation_lines(averaged), 1, None)
     for row in expected:
         if row.difficulty == expected[0].difficulty:
@@ -304,8 +342,9 @@ def plan_lines(
     if not real:
         yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
         return
+    times = f", {rows_per_person} times as much per person" if rows_per_person else ""
     yield (
-        "Real sets of similar shape, epsilon per row. In parentheses: a linear SVM without privacy "
+        f"Real sets of similar shape, epsilon per row{times}. In parentheses: a linear SVM without privacy "
         "(docs/leaderboard.md)."
     )
     for one in real:

@@ -70,6 +70,9 @@ class RiskTarget:
         return bisect(holds, _SMALLEST_SIGNAL, _LARGEST_SIGNAL, _SLACK, geometric=True)[0] * (1.0 - _SLACK)
 
 
-def gaussian_curve(epsilon: float, delta: float) -> TradeOff:
-    """Bound all tests on a release of the recommended method, for a unit with this budget."""
-    return trade_off(Gaussian(gaussian_noise_multiplier(epsilon, delta)), "add_remove")
+def curve_of_release(epsilon: float, delta: float, epsilon_of_counts: float | None = None) -> TradeOff:
+    """Bound all tests on a release of the recommended method, for a unit with this budget, and one for counts."""
+    event: Event = Gaussian(gaussian_noise_multiplier(epsilon, delta))
+    if epsilon_of_counts is not None:
+        event = OneOf((event, Laplace(1.0 / epsilon_of_counts)))
+    return trade_off(event, "add_remove")
