@@ -231,7 +231,7 @@ def _explain(options: argparse.Namespace) -> int:
     explanation, writer = model.explain(), csv.writer(sys.stdout, lineterminator="\n")
     if options.column is not None:
         shape = explanation.shape(options.column)
-        classes = model.classes_[-shape.effects.shape[1] :].tolist()
+        classes = model.record.classes[-shape.effects.shape[1] :]
         writer.writerow([spreadsheet_cell(str(name)) for name in [options.column, *classes, "noise"]])
         for value, *numbers in zip(shape.values, *shape.effects.T, shape.noise, strict=True):
             writer.writerow([spreadsheet_cell(value), *(f"{number:.4g}" for number in numbers)])

@@ -217,7 +217,7 @@ CLASS_WEIGHT = Constraint(
 LABELS: Any = parameter(
     None,
     _LIST_OF_LABELS,
-    "The set of labels, in the order of the class codes; None takes it from the training labels.",
+    "The set of labels, in any order; None takes it from the training labels.",
     common=True,
 )
 N_JOBS: Any = parameter(

@@ -24,8 +24,9 @@ _LARGEST_LABEL = 2.0**53
 def as_training_rows(estimator: Any, X: Any, y: Any, classes: Sequence[Any] | None) -> tuple[Any, np.ndarray]:
     """Check the rows and labels that are handed to `fit`, and turn labels into class codes.
 
-    The estimator gets ``classes_``, ``n_features_in_`` and ``feature_names_in_``. `classes` is the public label set in
-    code order; None takes it from `y`, sorted. Labels of None are those that a source of rows has.
+    The estimator gets ``classes_``, sorted as scikit-learn's tools expect, ``n_features_in_`` and
+    ``feature_names_in_``. `classes` is the public label set; None takes it from `y`. Labels of None are those that a
+    source of rows has.
 
     Returns finite rows (n, d) of float64, C-contiguous or CSR with sorted columns that occur once in a row, or the
     `RowBlocks`; and codes (n,) of int64, or for a source of rows of the smallest type that holds them. Raises
@@ -220,8 +221,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_classes(classes: Sequence[Any]) -> np.ndarray:
-    """Labels of a public class set, in code order; raise ValueError if they are no list of two or more labels."""
-    # A copy: it may be a part of something larger, such as of all labels.
+    """Sort the labels of a public class set; raise ValueError if they are no list of two or more labels."""
     labels = np.array(classes)
     if (
         labels.ndim == 1
@@ -235,15 +235,14 @@ def _read_classes(classes: Sequence[Any]) -> np.ndarray:
         raise ValueError(f"classes={classes!r}: must be a list of different labels")
     if labels.size < 2:
         raise ValueError(f"classes={classes!r}: has one class or none; a classifier needs at least two classes")
-    return labels
+    # A copy: it may be a part of something larger, such as of all labels.
+    return np.sort(labels)
 
 
 def _codes_of(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Turn labels (n,) into codes of the known ones; raise ValueError with a label that is none of them."""
-    order = np.argsort(labels)
+    """Turn labels (n,) into codes of sorted known ones; raise ValueError with a label that is none of them."""
     try:
-        position = np.clip(np.searchsorted(labels, y, sorter=order), 0, labels.size - 1)
-        codes: np.ndarray = order[position]
+        codes: np.ndarray = np.clip(np.searchsorted(labels, y), 0, labels.size - 1)
         outside = labels[codes] != y
     except TypeError:
         # None and pandas.NA are neither above nor below a label.

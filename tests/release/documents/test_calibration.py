@@ -33,6 +33,7 @@ from privsvm.release.documents.calibration import (
 )  # fmt: skip
 from privsvm.release.documents.intervals import share_is_above
 from privsvm.release.documents.verifying import verify
+from privsvm.release.predicting.model import ReleasedModel
 from privsvm.release.training.measuring import HeldBack, count_rows, measure, public_edges, ranks_and_bins
 
 
@@ -232,6 +233,18 @@ def test_a_loaded_model_is_calibrated(calibrated, hospital, tmp_path):
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "predicted,probability_no,probability_yes,set"
     assert {line.rsplit(",", 1)[1] for line in out.splitlines()[1:]} <= {"no", "yes", "no|yes"}
+
+
+def test_classes_are_sorted_whichever_is_positive(calibrated):
+    """As scikit-learn's tools expect; the record has the positive class of two last."""
+    model = privsvm.load(calibrated)
+    X = np.random.default_rng(0).uniform(-1, 1, size=(50, model.n_features_in_))
+    turned = ReleasedModel(model._path, model.record.model_copy(update={"classes": ["yes", "no"]}))
+    assert turned.classes_.tolist() == model.classes_.tolist() == ["no", "yes"]
+    assert (turned.predict(X) != model.predict(X)).all()
+    np.testing.assert_array_equal(turned.decision_function(X), -model.decision_function(X))
+    for answer, other in ((turned.predict_proba, model.predict_proba), (turned.predict_set, model.predict_set)):
+        np.testing.assert_array_equal(answer(X), other(X)[:, ::-1])
 
 
 def test_a_model_without_held_back_rows_says_so(hospital):

@@ -41,14 +41,15 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 class ReleasedModel:
     """A released model, with its record: a classifier for scikit-learn's tools, which does not train.
 
-    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), and `schema_` the
-    schema by which tables become rows, or None. `n_features_in_` columns are read; with a schema, `feature_names_in_`
-    are their names. scikit-learn's `clone` returns the model itself.
+    Predicting needs NumPy, and nothing is compiled for linear models. `classes_` are the labels (c,), sorted as these
+    tools expect, and `schema_` the schema by which tables become rows, or None. `n_features_in_` columns are read; with
+    a schema, `feature_names_in_` are their names. scikit-learn's `clone` returns the model itself.
     """
 
     def __init__(self, path: ReleasedPath, record: ModelFile) -> None:
         self._path, self.record = path, record
-        self.classes_ = np.array(record.classes)
+        self._order = np.argsort(record.classes)
+        self.classes_ = np.array(record.classes)[self._order]
         self.n_features_in_ = record.n_features
         self.schema_: Schema | None = None if record.table is None else parse_schema(record.table, "the model's schema")
         self._encoder = None
@@ -92,6 +93,8 @@ class ReleasedModel:
     def scores(self, X: Any) -> np.ndarray:
         """Compute decision values (n, k) of rows; k is 1 for two classes decided by sign, else c.
 
+        They are in the order of `record.classes`, whose second one is the positive class of two.
+
         With a schema, X is a data frame or mapping with its columns, a mapping of single values for one row, or rows
         with its columns in their order. Without one, X is an array or sparse matrix (n, d) with the columns in the
         order of training. Raises PrivSVMError for rows of another width, numbers that are not finite, columns that are
@@ -125,9 +128,10 @@ class ReleasedModel:
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values, as of the estimator: (n,) for two classes, positive for ``classes_[1]``, else (n, c)."""
         scores = self.scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        if len(self.classes_) > 2:
+            return scores[:, self._order]
+        values = scores[:, -1] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+        return values if self._order[0] == 0 else -values
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels (n,)."""
@@ -160,17 +164,18 @@ class ReleasedModel:
 
     def _shares(self, scores: np.ndarray) -> np.ndarray:
         calibration = self.calibration_
-        return probabilities(scores) if calibration is None else calibration.probabilities(self._path, scores)
+        shares = probabilities(scores) if calibration is None else calibration.probabilities(self._path, scores)
+        return shares[:, self._order]
 
     def _sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
         if self.calibration_ is None:
             raise PrivSVMError("no rows were held back for prediction sets: release with --hold-back 0.1")
         if not 0.0 < coverage < 1.0:
             raise PrivSVMError(f"coverage={coverage!r}: must lie between 0 and 1")
-        return self.calibration_.sets(self._path, scores, coverage)
+        return self.calibration_.sets(self._path, scores, coverage)[:, self._order]
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
-        labels: np.ndarray = self.classes_[self._path.codes(scores[None])[0]]
+        labels: np.ndarray = np.array(self.record.classes)[self._path.codes(scores[None])[0]]
         return labels
 
     def predict_table(

@@ -191,7 +191,7 @@ def onnx_model(model: ReleasedModel, description: str) -> bytes:
     graph = _Graph(columns)
     onnx, types = graph.onnx, graph.onnx.TensorProto
     scores = write_scores(graph, model._path, graph.features(columns, model.schema_.decimal), model.record.n_features)
-    labels, is_text = model.classes_, model.classes_.dtype.kind == "U"
+    labels, is_text = np.array(model.record.classes), model.classes_.dtype.kind == "U"
     n_scores = model._path.intercept.shape[-1]  # type: ignore[attr-defined]
     if n_scores == 1:
         code = graph.node("Cast", graph.node("Greater", scores, graph.constant(0.0)), to=types.INT64)
