@@ -10,6 +10,7 @@ import itertools
 import math
 import multiprocessing
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
