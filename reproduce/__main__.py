@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from privsvm.arithmetic import pin_arithmetic
 from privsvm_bench.workflow.stage import run
-from reproduce.engine.command import main as command
-from reproduce.engine.papers import find_experiments
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,6 +18,11 @@ def main(argv: list[str] | None = None) -> None:
     if arguments[:1] in (["cell"], ["confirm"]):
         importlib.import_module(f"reproduce.{arguments[0]}").main(arguments[1:])
         return
+    pin_arithmetic()
+    # These import NumPy, which has to find one thread.
+    from reproduce.engine.command import main as command
+    from reproduce.engine.papers import find_experiments
+
     command(find_experiments("reproduce"), argv)
 
 

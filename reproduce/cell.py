@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError, nearest_name
-from privsvm.files import read_json
 from privsvm.warm_up import cache_folder
 from privsvm_bench.workflow.stage import die_with_parent
 
@@ -147,6 +146,7 @@ def _draw(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> tuple[
 
 def _measure(committed: PrintedPaper, cells: Sequence[str], folder: Path) -> tuple[dict[str, Distribution], float]:
     """Run the jobs behind measured cells; return these cells, and the processor time of the jobs."""
+    from privsvm.files import read_json
     from reproduce.engine.cells import choose_jobs
     from reproduce.engine.experiment import read_results
     from reproduce.engine.jobs import run_job

@@ -126,6 +126,12 @@ def test_a_cell_without_data_is_an_error(row, message, tmp_path, capsys):
     assert "rerun" not in capsys.readouterr().out
 
 
+def test_commands_pin_arithmetic_before_numpy_is_imported():
+    modules = ", ".join(f"reproduce.{name}" for name in ("__main__", "cell", "confirm", "draws"))
+    program = f"import sys, {modules}; print(*sorted({{'numpy', 'scipy', 'numba'}} & set(sys.modules)))"
+    assert run_python("-c", program, cwd=REPOSITORY).strip() == ""
+
+
 @pytest.mark.parametrize(("compiles", "name"), [(True, FIRST_RUN), (False, LATER_RUN)])
 def test_a_run_that_compiles_is_timed_apart(compiles, name, tmp_path):
     (tmp_path / "distributions").mkdir()
