@@ -128,7 +128,7 @@ def parse_npz(data: bytes, names: Collection[str]) -> dict[str, np.ndarray]:
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    """Read one array into memory that its header and its size agree about."""
+    """Read one array into memory, once its header and the size of its entry agree."""
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("its compression is none of NumPy's")
     with archive.open(entry) as stream:

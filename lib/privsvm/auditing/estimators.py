@@ -1,4 +1,4 @@
-"""Audits of anybody's private estimators with the face of scikit-learn's: `privsvm.audit`."""
+"""Audits of private estimators with scikit-learn's interface: `privsvm.audit`."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def check_record(path: Any, shown: Any) -> None:
-    """Raise ValueError where an estimator shows another record than its released path."""
+    """Raise ValueError if an estimator's record differs from the record of its released path."""
     if type(shown) is not Guarantee or path.guarantees != (shown,):
         raise ValueError("guarantee_ is not the record of the released model: get the file again, or fit again")
 

@@ -81,7 +81,7 @@ class DeclaredEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def check_declared(self) -> None:
-        """Check all parameters. Whatever trains or releases a model calls this first.
+        """Check all parameters, before a model is trained or released.
 
         Raises ValueError, naming the parameter and its value, for the first that is not as declared; and
         BudgetExceededError in a budget, outside of a fit that it counts.

@@ -106,7 +106,8 @@ class ReleasedPath(abc.ABC):
     def scores(self, X: Any, epsilon_index: int) -> np.ndarray:
         """Compute the decision values of the R models of one epsilon.
 
-        Of rows X (n, d), an array or a CSR matrix; (R, n, k) with k = 1 for two classes decided by sign, else k = c.
+        X has shape (n, d) and is an array or a CSR matrix. The result has shape (R, n, k), with k = 1 for two classes
+        decided by sign, else k = c.
         """
 
     def codes(self, scores: np.ndarray) -> np.ndarray:

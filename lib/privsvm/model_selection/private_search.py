@@ -287,7 +287,7 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return estimator.set_params(**candidate, delta=float(self.delta))
 
     def _plan_candidate(self, candidate: dict[str, Any], epsilon: float, n_features: int, n_rows: int) -> Guarantee:
-        """Record of one candidate's training; of made-up rows, since it follows from public numbers."""
+        """Return the record of one candidate's training, from made-up rows: it depends on public numbers only."""
         estimator = self._candidate(candidate)
         counts = "n_rows" in estimator.declared and estimator.n_rows is None
         # Who pays for a noisy number of rows under add_remove plans without any.

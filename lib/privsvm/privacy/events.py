@@ -1,6 +1,6 @@
 """Events: the effect of a release on the rows, as far as accounting must know; frozen, and JSON can hold them.
 
-Events that `dp_accounting` has mean the same here: its own are no plain data, and importing it takes longer than most
+Events that `dp_accounting` has mean the same here: its own are not plain data, and importing it takes longer than most
 jobs. It has none for selections by the exponential mechanism, for perturbed objectives, for a plain (epsilon, delta),
 for one of several events and for the best of runs without "no run".
 

@@ -85,7 +85,7 @@ def split_fields(record: str, delimiter: str) -> list[str]:
 
 
 def physical_lines(handle: TextIO) -> Iterator[str]:
-    """Read lines without their ends, each at most `LONGEST_RECORD` characters of it; no character but LF ends one."""
+    """Read lines without their ends, cut to `LONGEST_RECORD` characters; only LF ends a line."""
     while line := handle.readline(LONGEST_RECORD):
         if line[-1] != "\n" and len(line) == LONGEST_RECORD:
             while (rest := handle.readline(LONGEST_RECORD)) and rest[-1] != "\n":

@@ -392,7 +392,7 @@ def _columns(block: list[list[str]], wanted: Sequence[tuple[str, int]]) -> dict[
 def table_columns(
     path: str | os.PathLike[str], delimiter: str | None = None, tally: Tally | None = None
 ) -> dict[str, list[str]]:
-    """Read all columns of a table as texts, for a look at them; their values are private."""
+    """Read all columns of a table as text, for inspection; their values are private."""
     tally = Tally() if tally is None else tally
     with open_table(path, delimiter) as table:
         names = _check_names(path, table)

@@ -311,7 +311,7 @@ class _Run:
 
 
 def _balance_classes(alpha: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Scale the larger class down, so that the classes' sums are equal to rounding."""
+    """Scale the larger class down, so that the classes' sums are equal up to round-off."""
     alpha = np.maximum(alpha, 0.0)
     sums = [float(alpha[signs == label].sum()) for label in (1.0, -1.0)]
     least = min(sums)

@@ -148,7 +148,7 @@ class NoisyGradientClassifier(DescribedRelease, PrivateClassifier):
 
 
 class ScaledRowsClassifier(NoisyGradientClassifier):
-    """Rows may be scaled by noisy statistics of them; a base.
+    """Base class of classifiers that can scale rows by noisy statistics.
 
     Attributes
     ----------

@@ -148,10 +148,7 @@ def memory_of_machine() -> float:
 
 
 def allocate_aligned(size: int, unit: int) -> np.ndarray:
-    """Return fresh memory that begins at a multiple of a unit.
-
-    The unit is in bytes, such as a line of the cache or a page. The memory has any content.
-    """
+    """Return uninitialised memory, aligned to a unit in bytes such as a cache line or a page."""
     memory = np.empty(size + unit, dtype=np.uint8)
     start = -memory.ctypes.data % unit
     return memory[start : start + size]
