@@ -46,7 +46,7 @@ def _parts(value: object) -> list | None:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, types.FunctionType):
-        return [cell.cell_contents for cell in value.__closure__ or ()]
+        return [*(cell.cell_contents for cell in value.__closure__ or ()), *(value.__defaults__ or ())]
     if hasattr(value, "detach"):
         return [value.detach().cpu().numpy()]
     # What pickle would write.
