@@ -1,6 +1,7 @@
 """The leaderboard is computed from its cells, ranks are fair, verdicts can fail, and any class can be submitted."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -151,6 +152,44 @@ def test_places_are_shared_by_ties_and_last_without_an_answer(ranking):
     # A point is a tie, too.
     near = pd.DataFrame({"recommended": [0.9, 0.8], "a": [0.909, 0.82], "b": [0.8, 0.82]})
     assert ranking.tied_place(near) == 2.0
+
+
+def test_rows_worth_follow_a_learning_curve(utility):
+    rulers = utility("rulers")
+    curve = pd.Series([0.5, 0.7, 0.6, 0.8], index=[8.0, 32.0, 128.0, 512.0])
+    assert [rulers.rows_worth(accuracy, curve) for accuracy in (0.4, 0.6, 0.799, 0.9)] == [8, 16, 512, 512]
+    assert rulers.rows_worth(0.75, curve) == pytest.approx(256)
+
+
+def test_group_privacy_limits_small_classes_alone(utility):
+    """Randomised response on the label of one row, and the limits: chance, and nothing."""
+    ceiling = utility("rulers").ceiling
+    assert ceiling(np.array([1, 1]), 0.5, 0.0) == pytest.approx(np.exp(1.0) / (1.0 + np.exp(1.0)))
+    assert ceiling(np.array([10, 10]), 1e-6, 0.0) == pytest.approx(0.5, abs=1e-4)
+    assert ceiling(np.array([500, 500]), 1.0) == pytest.approx(1.0)
+    assert ceiling(np.array([1, 1]), 0.5, 0.1) > ceiling(np.array([1, 1]), 0.5, 0.0)
+    assert ceiling(np.array([2, 98]), 0.1) > ceiling(np.array([2, 2]), 0.1)
+
+
+def test_documented_values_are_public_rows(utility, monkeypatch):
+    """Those of a schema, in the units of the features; `middle` and categories say nothing."""
+    rulers, sets = utility("rulers"), utility("sets")
+    columns = {"a": {"bounds": [0, 10], "fill": 2}, "b": {"bounds": [0, 4], "fill": "middle"}}
+    schema = {
+        "name": "made",
+        "label": "y",
+        "prescaled": False,
+        "classes": [0, 1],
+        "columns": {**columns, "c": {"categories": ["u", "v"]}},
+    }
+    entries = {"made": SimpleNamespace(schema=schema)}
+    limits = np.array([-1.0, -1.0, 0.0, 0.0]), np.ones(4), np.array([False, False, True, True]), np.array([0, 1, 2, 2])
+    data = sets.UtilitySet("made", np.zeros((4, 4)), np.arange(4) % 2, *limits, 2, [])
+    monkeypatch.setattr(rulers, "load_catalogue", lambda: entries)
+    monkeypatch.setattr(rulers, "load", lambda name: data)
+    assert rulers.typical_row("made") == pytest.approx([-0.6, 0.0, 0.0, 0.0])
+    schema["columns"]["a"]["fill"] = "middle"
+    assert rulers.typical_row("made") is None
 
 
 def test_missing_answers_and_the_cost_of_counting(page):

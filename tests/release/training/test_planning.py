@@ -8,7 +8,8 @@ import pytest
 from tests.release.conftest import refusal, run
 
 from privsvm import PrivateLinearClassifier
-from privsvm.release.training.planning import Expected, TableShape, find_real_sets, simulate_accuracy
+from privsvm.privacy.gate import default_delta
+from privsvm.release.training.planning import Expected, TableShape, find_real_sets, rows_worth, simulate_accuracy
 from privsvm.release.training.recipes import Recipe, Terms, plan_event
 from privsvm.tables.schema import parse_schema
 
@@ -36,6 +37,20 @@ def test_other_shapes_have_none():
     assert {one.classes > 2 for one in find_real_sets(1500, 50, 10, [1.0])} == {True}
 
 
+def test_rows_worth_are_measured_where_noise_is_about_the_same():
+    """More rows for one unit of noise are worth more, epsilon and rows alike; nothing is said beyond measurements."""
+    small, large = rows_worth(300, 0.5, 1e-5), rows_worth(5000, 1.0, 1e-5)
+    assert 0.0 < small[0] <= small[1] <= small[2] <= 1.0
+    assert small[0] < large[0]
+    assert small[1] < large[1]
+    rulers = TABLE.with_name("rulers.csv")
+    with rulers.open() as handle:
+        shares = [int(row["rows_worth"]) / int(row["rows"]) for row in csv.DictReader(handle)]
+    assert min(shares) - 0.001 <= small[0]
+    assert rows_worth(10, 0.01, 1e-5) is None
+    assert rows_worth(10**9, 1.0, 1e-10) is None
+
+
 def test_the_command_shows_both(monkeypatch):
     expected = Expected("hard", 0.7, 1.0, 1.0, (0.6, 0.65, 0.7), (0.5, 0.55, 0.6), "93.8 rows for one unit of noise")
     monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: [expected])
@@ -43,8 +58,14 @@ def test_the_command_shows_both(monkeypatch):
     assert code == 0
     assert "pima_uci, 614 x 8, 2 classes: epsilon 1: AUC 0." in out
     assert "Recipe at epsilon 1 on a hard table: 93.8 rows for one unit of noise" in out
+    assert "Rows worth at epsilon 1: as accurate as a linear SVM without privacy on " in out
+    shared = run("plan", "--rows", 700, "--features", 8, "--epsilon", 1, "--rows-per-person", 4)[1]
+    low, middle, high = (f"{100 * share:.0f} %" for share in rows_worth(700, 0.25, default_delta(700) / 4))
+    assert f"Rows worth at epsilon 1: as accurate as a linear SVM without privacy on {middle} of" in shared
+    assert f"(quartiles {low.removesuffix(' %')} and {high}, real sets" in shared
     code, out, _ = run("plan", "--rows", 9, "--features", 8)
     assert "No real set of similar shape was measured" in out
+    assert "Rows worth" not in out
 
 
 def test_more_epsilon_is_never_promised_less_accuracy(monkeypatch):

@@ -33,8 +33,8 @@ DIFFICULTIES = {"hard": 0.75, "medium": 0.85, "easy": 0.95}
 _TEST_ROWS = 4000
 # Tables of one shape that are in memory at once, about.
 _COPIES = 4
-# Measurements of about as many rows for one unit of noise, of which quartiles are shown.
-_NEAREST = 25
+# Measurements, at most, of about as many rows for one unit of noise, of which quartiles are shown.
+_NEAREST, _NEAR_NOISE = 25, 2.0
 # Factors between the rows, and between the features, of tables of about one shape.
 _NEAR_ROWS, _NEAR_FEATURES, _MOST_SETS = 4.0, 4.0, 3
 
@@ -117,14 +117,17 @@ def _measurements() -> dict[str, Any]:
     return content
 
 
-def rows_worth(rows: int, epsilon: float, delta: float) -> tuple[float, float, float]:
+def rows_worth(rows: int, epsilon: float, delta: float) -> tuple[float, float, float] | None:
     """Look up the share of the rows on which a linear SVM without privacy is as accurate as the recommended method.
 
-    Quartiles of the measurements on real sets with the most similar number of rows for one unit of noise.
+    Quartiles of the measurements on real sets with about as many rows for one unit of noise; None beyond all of them.
     """
     size = rows_per_noise(rows, epsilon, delta, "add_remove")
-    near = sorted(_measurements()["rows_worth"], key=lambda pair: abs(math.log(pair[0] / size)))[:_NEAREST]
-    low, middle, high = np.quantile([share for _, share in near], [0.25, 0.5, 0.75])
+    away = sorted((abs(math.log(other / size)), share) for other, share in _measurements()["rows_worth"])
+    shares = [share for distance, share in away[:_NEAREST] if distance < math.log(_NEAR_NOISE)]
+    if not shares:
+        return None
+    low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
 
 
@@ -291,6 +294,19 @@ def measurement_lines(expected: Sequence[Expected], share: float, n_classes: int
         yield f"{row.difficulty:<11} {row.epsilon:<8.4g} {accuracy:<13} {balanced:<18} {size:.1f}{useless}"
 
 
+def _rows_worth_lines(rows: int, epsilons: Sequence[float], rows_per_person: int) -> Iterator[str]:
+    """Write rows worth at every epsilon that real sets have about as much noise as."""
+    delta = default_delta(rows) / rows_per_person
+    found = {epsilon: rows_worth(rows, epsilon / rows_per_person, delta) for epsilon in epsilons}
+    for epsilon, shares in found.items():
+        if shares is not None:
+            low, middle, high = (f"{100 * share:.0f}" for share in shares)
+            yield (
+                f"Rows worth at epsilon {epsilon:.4g}: as accurate as a linear SVM without privacy on {middle} % of "
+                f"the rows (quartiles {low} and {high} %, real sets with about as many rows for one unit of noise)."
+            )
+
+
 def plan_lines(
     shape: TableShape,
     epsilons: Sequence[float],
@@ -331,13 +347,7 @@ def plan_lines(
     for row in expected:
         if row.difficulty == expected[0].difficulty:
             yield f"Recipe at epsilon {row.epsilon:.4g} on a {row.difficulty} table: {row.recipe}."
-    persons = rows_per_person or 1
-    for epsilon in epsilons:
-        shares = [f"{100 * share:.0f}" for share in rows_worth(shape.rows, epsilon / persons, delta / persons)]
-        yield (
-            f"Rows worth at epsilon {epsilon:.4g}: as accurate as a linear SVM without privacy on {shares[1]} % of the "
-            f"rows ({shares[0]} to {shares[2]} %; median and quartiles of real sets with about as much noise)."
-        )
+    yield from _rows_worth_lines(shape.rows, epsilons, rows_per_person or 1)
     real = find_real_sets(shape.rows, shape.features, shape.n_classes, epsilons, rows_per_person=rows_per_person)
     if not real:
         yield "No real set of similar shape was measured; see docs/leaderboard.md for others."
