@@ -51,8 +51,8 @@ _SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
 # Trainings that an audit tells apart: the first number that ten minutes are enough for. Search and confirmation take
 # more than twice as many again.
 DRAWS, _FITS_PER_DRAW = (20_000, 10_000, 5000, 2000, 1000, 400), 3.0
-# Trainings of a task of the audit.
-_BATCH = 10
+# Trainings of a task of the audit, where draws are many and where they are few.
+_LARGE_BATCH, _SMALL_BATCH, _MANY = 25, 5, 5000
 AUDITED_EPSILON = 1.0
 # Numbers of a release that the audit reads.
 _RELEASED, _LARGEST = 1100, 1e12
@@ -212,32 +212,34 @@ class Workers:
 class Releases:
     """All numbers that models of an entry hold, with their predictions, drawn in batches on all workers."""
 
-    def __init__(self, workers: Workers, seed: int) -> None:
-        self._workers, self._rng = workers, np.random.default_rng(seed)
+    def __init__(self, workers: Workers, seed: int, batch: int) -> None:
+        self._workers, self._rng, self.batch = workers, np.random.default_rng(seed), batch
         self._pool = ThreadPoolExecutor(_CORES)
         self._waiting: dict[bytes, list[np.ndarray]] = {}
+        self._lengths: dict[int, int] = {}
 
-    def _batch(self, worker: EntryWorker, X: np.ndarray, y: np.ndarray, seeds: list[int]) -> list[np.ndarray]:
+    def _batch(self, worker: EntryWorker, X: np.ndarray, y: np.ndarray, seeds: list[int]) -> list[list[float]]:
         probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
         task = public_task(self._workers.statement, X.shape[1], 2, AUDITED_EPSILON)
         rows = {"X": X.tolist(), "y": y.tolist(), "X_test": probes.tolist()}
-        answer, releases = worker.run(task | rows | {"seeds": seeds, "with_numbers": True}), []
+        answer = worker.run(task | rows | {"seeds": seeds, "with_numbers": True})
         if answer["error"]:
             raise ValueError(answer["error"])
-        for fit in answer["fits"]:
-            numbers = [*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]][:_RELEASED]
-            release = np.zeros(_RELEASED)
-            release[: len(numbers)] = np.clip(np.nan_to_num(numbers), -_LARGEST, _LARGEST)
-            releases.append(release)
-        return releases
+        return [[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in answer["fits"]]
 
     def draw(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Draw the next release of a table. Raises ValueError if the entry does."""
         waiting = self._waiting.setdefault(X.tobytes() + y.tobytes(), [])
         if not waiting:
-            seeds = self._rng.integers(2**32, size=(_CORES, _BATCH)).tolist()
+            seeds = self._rng.integers(2**32, size=(_CORES, self.batch)).tolist()
             parts = self._pool.map(lambda worker, some: self._batch(worker, X, y, some), self._workers.all, seeds)
-            waiting += [release for part in parts for release in part]
+            releases = [release for part in parts for release in part]
+            # All releases of a pair have one length, with room for a larger model.
+            length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * len(releases[0]) + 16))
+            table = np.zeros((len(releases), length))
+            for row, release in zip(table, releases, strict=True):
+                row[: len(release)] = release[:length]
+            waiting += list(np.clip(np.nan_to_num(table), -_LARGEST, _LARGEST))
         return waiting.pop(0)
 
 
@@ -284,9 +286,10 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
 
 def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str, Any]:
     """Audit an entry; `draws` None: as many as ten minutes are enough for."""
-    releases, statement = Releases(workers, seed), workers.statement
+    statement = workers.statement
     pairs = audited_pairs(statement.relation)
-    draws = draws or choose_draws(Releases(workers, seed), pairs)
+    draws = draws or choose_draws(Releases(workers, seed, _LARGE_BATCH), pairs)
+    releases = Releases(workers, seed, _LARGE_BATCH if draws >= _MANY else _SMALL_BATCH)
     try:
         found = audit(
             lambda: Released(releases), epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,
@@ -300,13 +303,15 @@ def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str,
 
 
 def choose_draws(releases: Releases, pairs: Sequence[Pair]) -> int:
-    """Choose the number of draws by the time of a batch on each pair."""
-    seconds = []
+    """Choose the number of draws by the time of batches on some pairs."""
+    seconds: list[float] = []
     for pair in pairs:
         started = time.monotonic()
         with contextlib.suppress(ValueError):
             releases.draw(*pair.first)
-            seconds.append((time.monotonic() - started) / (_CORES * _BATCH))
+            seconds.append((time.monotonic() - started) / (_CORES * releases.batch))
+        if sum(seconds) > 1.0:
+            break
     each = float(np.median(seconds or [math.inf])) * _FITS_PER_DRAW
     return next((draws for draws in DRAWS if draws * each <= 60 * _AUDIT_MINUTES), DRAWS[-1])
 
