@@ -3,6 +3,7 @@
 A check is text that a file must have, a command that must succeed, or a function that says what is missing.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -67,7 +68,11 @@ def succeeds(*command: str) -> Callable[[Path], str]:
     """Make a check that returns the last line of a command that fails."""
 
     def missing(root: Path) -> str:
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        # Tools of the environment that runs this, activated or not.
+        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+        done = subprocess.run(
+            command, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no output"]
         return f"{' '.join(command)}: {lines[-1].strip()}" if done.returncode else ""
 

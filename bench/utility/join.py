@@ -349,7 +349,9 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     """Run, audit and write an entry."""
     statement, lock = read_statement(path), lock_requirements(path)
     digest = hashlib.sha256(path.read_bytes() + lock.read_bytes()).hexdigest()[:12]
-    earlier = next((row for row in STATEMENTS.rows() if (row["name"], row["code"]) == (statement.name, digest)), None)
+    earlier = next(
+        (row for row in STATEMENTS.rows() if (row["name"], row["entry_file"]) == (statement.name, digest)), None
+    )
     if draws is None and earlier and earlier["draws"]:
         # The same number of draws gives the same bits.
         draws = int(earlier["draws"])
@@ -357,7 +359,7 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     with tempfile.TemporaryDirectory() as home:
         workers = Workers(statement, lambda: EntryWorker(python, path, home))
         try:
-            row: dict[str, Any] = {**statement.model_dump(), "code": digest, "withdrawn": ""}
+            row: dict[str, Any] = {**statement.model_dump(), "entry_file": digest, "withdrawn": ""}
             if statement.status == "proved" and digest not in READ_PROOFS:
                 print(f"{statement.name}: shown as claimed until a maintainer has read the proof")
                 row["status"] = "claimed"

@@ -62,7 +62,7 @@ KEYS = ("entry", "set", "neighbours", "epsilon", "split")
 JOINED_SCORES = Table(TABLES / "joined_scores.csv", (*KEYS, *SCORES))
 STATEMENTS = Table(
     TABLES / "joined.csv",
-    ("name", "code", "status", "relation", "delta", "tuning", "noise", "reference", "splits", "repeats", "draws",
+    ("name", "entry_file", "status", "relation", "delta", "tuning", "noise", "reference", "splits", "repeats", "draws",
      "at_least", "refuted", "pair", "withdrawn"),
 )  # fmt: skip
 HOLDOUTS = Table(
@@ -120,8 +120,9 @@ def list_rows(cells: pd.DataFrame) -> list[list[str]]:
     private = cells[(cells.epsilon < np.inf) & ~cells.entry.isin(list(VARIANTS)) & cells["set"].isin(SMALLEST)]
     rows = {}
     for name, own in private.groupby("entry"):
+        word = "proved" if name in ENTRIES else "claimed"
         statement = {
-            "name": str(name), "status": "proved" if name in ENTRIES else "claimed", "tuning": "none", "repeats": "",
+            "name": str(name), "status": word, "tuning": "none", "repeats": "",
             "relation": ", ".join(sorted(set(own.neighbours))), "delta": f"{deltas.get(name, DELTA):g}", "draws": "",
             "splits": str(own.split.nunique()),
         }  # fmt: skip
