@@ -208,6 +208,16 @@ def test_a_withdrawn_entry_leaves_its_name(joined, monkeypatch, tmp_path):
     assert f"Withdrawn: {rows[0]['name']} (by its author)." in joined.section(joined.read())
 
 
+def test_raw_scores_follow_their_schema(joined):
+    rows = joined.raw_scores()
+    assert {name: str(kind) for name, kind in rows.dtypes.items()} == joined.SCHEMA
+    assert not rows.duplicated(["table", "entry", "set", "neighbours", "epsilon", "split"]).any()
+    assert set(rows.table) == {"leaderboard", "judge", "peers", "joined_scores"}
+    assert set(rows.neighbours) == {"add_remove", "replace_one", ""}
+    scored = rows[rows.status == "ok"]
+    assert scored.accuracy.between(0.0, 1.0).sum() >= 0.99 * len(scored)
+
+
 def test_the_section_is_computed_from_the_cells(joined):
     page = joined.PAGE.read_text()
     assert joined.with_joined(page, joined.read()) == page, "run python bench/utility/leaderboard.py --page-only"

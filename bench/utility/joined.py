@@ -1,4 +1,8 @@
-"""Rows of joined entries: their CSV files, their places among the listed entries, and the section of the page."""
+"""Rows of joined entries: their CSV files, their places among the listed entries, and the section of the page.
+
+``python bench/utility/joined.py scores.parquet`` writes the raw scores of all entries to one file, with the
+schema `SCHEMA`.
+"""
 
 from __future__ import annotations
 
@@ -114,6 +118,22 @@ def read_joined() -> pd.DataFrame:
     return rows.round(dict.fromkeys(SCORES, DIGITS))
 
 
+# Of the raw scores: a row for each entry, set, relation, epsilon and split.
+SCHEMA = {
+    "table": "string", "entry": "string", "set": "string", "neighbours": "string", "epsilon": "float64",
+    "split": "int64", "status": "string", **dict.fromkeys(SCORES, "float64"),
+}  # fmt: skip
+
+
+def raw_scores() -> pd.DataFrame:
+    """Read the raw scores of all entries; ``status`` is "ok", or says why there is no score."""
+    tables = {name: pd.read_csv(TABLES / f"{name}.csv") for name in ("leaderboard", "judge", "peers", "joined_scores")}
+    rows = pd.concat([table.rename(columns={"peer": "entry"}).assign(table=name) for name, table in tables.items()])
+    # References have no relation.
+    rows = rows.fillna({"status": "ok", "neighbours": ""})
+    return rows[list(SCHEMA)].astype(SCHEMA).reset_index(drop=True)
+
+
 def list_rows(cells: pd.DataFrame) -> list[list[str]]:
     """Lay out the rows of all entries; a joined one takes the place of a listed one of the same name."""
     deltas, joined = pd.read_csv(TABLES / "peers.csv").groupby("peer").delta.first(), read_joined()
@@ -159,3 +179,7 @@ def write_section(name: str) -> None:
     write_text(PAGE, with_joined(PAGE.read_text(), cells))
     row = next(row for row in list_rows(cells) if row[0] == title(name))
     print("\n".join(f"{words}: {value}" for words, value in zip(HEADER, row, strict=True)))
+
+
+if __name__ == "__main__":
+    raw_scores().to_parquet(sys.argv[1], index=False)
