@@ -152,7 +152,7 @@ def test_a_fit_that_fails_is_no_answer(join, enter, text, message):
 
 
 def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter):
-    found = join.audit_entry(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 400)
+    found = join.audit_entry(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 2000)
     assert found["refuted"]
     assert float(found["at_least"]) > 1.5
     found = join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 400)
