@@ -42,8 +42,7 @@ def register_model(
             shutil.copytree(files, place / "model", dirs_exist_ok=True)
         card = (files / "card.md").read_text(encoding="utf-8")
         source = f"{run.info.artifact_uri}/model"
-        unfinished = [version for version in versions if version.tags == begun]
-        version = unfinished[0] if unfinished else None
+        version = next((version for version in versions if version.tags == begun), None)
         if version is None:
             version = client.create_model_version(name, source, run.info.run_id, begun, description=card)
         if tags["use"] == "released":

@@ -15,7 +15,7 @@ from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, re
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 11
+LAYOUT = 12
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 OVERVIEW = "_all-datasets"
@@ -152,6 +152,8 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
         columns[name], columns[f"{name}_sd"] = list(summary.mean), list(summary.sd)
         if result.is_reference:
             columns[name] *= len(grid)
+    # Steps must not tell of values that rows decide: these are lines even where they are level.
+    scores = {*columns}
     if not result.is_reference:
         columns |= {name: [getattr(one, name) for one in result.guarantees] for name in _OF_GUARANTEES}
         relations = [one.by_relation() for one in result.guarantees]
@@ -160,8 +162,8 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
     columns |= {name: [_mean(getattr(result, name))] for name in _SOLUTION}
     columns |= {name: [value] for name, value in _average_condensed(result).items()}
     for name, values in columns.items():
-        # A bar in the place of a flat line, which only the scores of references draw.
-        once = len(set(values)) == 1 and name not in result.summary
+        # A bar in the place of a flat line.
+        once = len(values) < len(grid) or (len(set(values)) == 1 and name not in scores)
         for epsilon, value in zip(grid, values[: 1 if once else None], strict=False):
             if value is not None and math.isfinite(value):
                 yield MetricPoint(name, float(value), 0 if once else _step(epsilon))
