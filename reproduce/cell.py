@@ -200,11 +200,8 @@ def _compare(committed: PrintedPaper, rerun: PrintedPaper, name: str, cells: Map
     if is_claim and len(differing) > _FEW:
         print(f"{len(differing)} of {len(measured)} measured cells differ in six digits")
     else:
-        print(
-            *(f"{cell}: committed {measured[cell][0]}; rerun {measured[cell][1]}\n" for cell in differing),
-            sep="",
-            end="",
-        )
+        for cell in differing:
+            print("{}: committed {}; rerun {}".format(cell, *measured[cell]))
     far = [line.cell for line in lines if not (is_claim or line.confirms)]
     if old != new or far:
         raise PrivSVMError(f"{name}: committed and rerun differ: {'; '.join([f'{old} and {new}', *far])}")

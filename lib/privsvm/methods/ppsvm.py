@@ -113,11 +113,8 @@ class PPSVMClassifier(PPSVMParameters):
 
         secrets = {name: joined(name) for name in ("random_matrix", "centre", "spread")}
         gamma = np.array([self.published_gamma_ if self.kernel == "gaussian" else 0.0])
-        return (
-            model,
-            LinearPath,
-            arrays | {"steps": (Step("random_kernel", {**secrets, "gamma": gamma}), *arrays["steps"])},
-        )
+        step = Step("random_kernel", {**secrets, "gamma": gamma})
+        return model, LinearPath, arrays | {"steps": (step, *arrays["steps"])}
 
     def _guarantee(self, rng: Any) -> Guarantee:
         return dataclasses.replace(ppsvm_guarantee(self.kernel), randomness="system" if rng is None else "seeded")

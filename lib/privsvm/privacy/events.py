@@ -44,6 +44,14 @@ def _check_count(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}: must be a whole number from 1 to {_MOST_COUNT}")
 
 
+def _check_events(name: str, value: Any) -> None:
+    if not isinstance(value, tuple) or not value:
+        raise ValueError(f"{name} is {value!r}: must be a tuple of events")
+    for event in value:
+        if not isinstance(event, Event):
+            raise ValueError(f"{name} holds {event!r}: must be an event")
+
+
 @dataclass(frozen=True)
 class Event:
     """The effect of a release on the rows; a base."""
@@ -62,11 +70,7 @@ class Event:
                 case "int":
                     _check_count(name, value)
                 case "tuple[Event, ...]":
-                    if not isinstance(value, tuple) or not value:
-                        raise ValueError(f"{name} is {value!r}: must be a tuple of events")
-                    for event in value:
-                        if not isinstance(event, Event):
-                            raise ValueError(f"{name} holds {event!r}: must be an event")
+                    _check_events(name, value)
                 case "Event" if not isinstance(value, Event):
                     raise ValueError(f"{name} is {value!r}: must be an event")
                 case "Gaussian" if not isinstance(value, Gaussian):

@@ -144,6 +144,8 @@ def _about_numbers(
 
 
 def _about_formats(name: str, column: Column, values: Sequence[str]) -> list[str]:
+    if len(column.formats) < 2:
+        return []
     read = {value: {day_number(value.strip(), form) for form in column.formats} for value in {*values}}
     unclear = [value for value in values if sum(map(math.isfinite, read[value])) > 1]
     words = f"{name}: {len(unclear)} values are two dates by two formats{_such_as(unclear)}; the first format counts"

@@ -453,13 +453,13 @@ class Schema(Model):
         """Say how cells are read, where a declaration changes that."""
         rules: dict[str, list[str]] = {}
         for name, column in self.features.items():
-            for rule in (
-                f"{', '.join(column.missing or ())} count as missing" if column.missing else None,
-                f"dates are read as {', else '.join(column.formats)}" if len(column.formats) > 1 else None,
-                "capital letters count as small ones" if column.ignore_case else None,
-            ):
-                rules.setdefault(str(rule), []).append(name)
-        rules.pop("None", None)
+            declared = {
+                f"{', '.join(column.missing or ())} count as missing": column.missing,
+                f"dates are read as {', else '.join(column.formats)}": len(column.formats) > 1,
+                "capital letters count as small ones": column.ignore_case,
+            }
+            for rule in (rule for rule, is_declared in declared.items() if is_declared):
+                rules.setdefault(rule, []).append(name)
         return [f"{rule}: {', '.join(names)}" for rule, names in rules.items()]
 
     @property

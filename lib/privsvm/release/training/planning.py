@@ -6,6 +6,7 @@ The recommended method on made-up tables of the shape, and its accuracy on real 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -111,6 +112,7 @@ class Measured:
     balanced_accuracy_without_privacy: float
 
 
+@functools.cache
 def _measurements() -> dict[str, Any]:
     """Read the measurements on real sets."""
     content: dict[str, Any] = json.loads(Path(__file__).with_name("utility.json").read_text(encoding="utf-8"))
