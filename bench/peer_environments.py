@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import select
 import shutil
 import subprocess
@@ -91,6 +92,16 @@ class LineWorker:
             return None
         line = self.process.stdout.readline()
         return json.loads(line) if line else {}
+
+    def run_task(self, task: dict[str, Any], minutes: float, gigabytes: int) -> dict[str, Any] | None:
+        """Run a task with so much memory; return its answer, or None and end the process if there is none in time."""
+        if self.start():
+            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (gigabytes * 2**30,) * 2)
+        self.ask(task)
+        answer = self.answer(60 * minutes)
+        if not answer:
+            self.end()
+        return answer or None
 
     def end(self) -> None:
         """End the process."""

@@ -63,6 +63,12 @@ def joined(utility):
     return utility("joined")
 
 
+@pytest.fixture(scope="module")
+def rows(joined):
+    """Rows of all entries, from the cells."""
+    return joined.list_rows(joined.read())
+
+
 @pytest.fixture
 def enter(join, tmp_path):
     """Start the workers of an entry, given by its text, in this environment."""
@@ -115,23 +121,13 @@ def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
     data, workers = made_up_set(join), enter(CURIOUS)
     task = join.make_task(workers.statement, data, 1.0, 1)
     assert len(task["y"]) == len(task["X"]) == 30
-    assert set(task) == {
-        "X",
-        "y",
-        "X_test",
-        "seeds",
-        "bounds",
-        "classes",
-        "epsilon",
-        "delta",
-        "neighbours",
-        "with_numbers",
-    }
+    public = {"bounds", "classes", "epsilon", "delta", "neighbours"}
+    assert set(task) == {"X", "y", "X_test", "seeds", "with_numbers"} | public
     for _ in range(2):
-        (answer,) = workers.all[0].run(task | {"with_numbers": True})["fits"]
+        (answer,) = workers.all[0].run_task(task | {"with_numbers": True}, 1, 8)["fits"]
         # One call, 30 rows, no variable, no folder of the project.
         assert answer["numbers"] == [4.0, 1.0, 30.0, 0.0, 0.0]
-    row = workers.run(data, 1.0, 0)
+    (row,) = workers.score([(data, 1.0, 0)])
     assert row["accuracy"] == round(float(np.mean(data.y[30:] == 0)), 5)
     assert np.isnan(row["auc"])
 
@@ -147,7 +143,7 @@ def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
 )
 def test_a_fit_that_fails_is_no_answer(join, enter, text, message):
     workers = enter(text)
-    assert workers.run(made_up_set(join), 1.0, 0) is None
+    assert list(workers.score([(made_up_set(join), 1.0, 0)])) == [None]
     assert message in workers.errors["made"]
 
 
@@ -192,20 +188,21 @@ def test_places_count_listed_entries_that_are_ahead(joined):
     assert joined.mean_place(listed, pd.Series([np.nan, 0.9])).startswith("2.0 (")
 
 
-def test_rows_of_an_entry_are_replaced(joined, tmp_path):
-    table = joined.Table(tmp_path / "table.csv", ("name", "value"))
-    table.replace("b", [{"name": "b", "value": 1}])
-    table.replace("a", [{"name": "a", "value": 2}])
-    table.replace("b", [{"name": "b", "value": 3}])
-    assert table.rows() == [{"name": "a", "value": "2"}, {"name": "b", "value": "3"}]
+def test_rows_of_an_entry_are_replaced(joined, monkeypatch, tmp_path):
+    monkeypatch.setattr(joined, "TABLES", tmp_path)
+    (tmp_path / "table.csv").write_text("name,value\nb,1\n")
+    for name, value in (("a", 2), ("b", 3)):
+        joined.replace_rows("table", name, [{"name": name, "value": value}])
+    assert (tmp_path / "table.csv").read_text() == "name,value\na,2\nb,3\n"
 
 
-def test_a_withdrawn_entry_leaves_its_name(joined, monkeypatch, tmp_path):
-    rows = joined.STATEMENTS.rows()
-    table = joined.Table(tmp_path / "joined.csv", joined.STATEMENTS.fields)
-    table.replace("", [{**rows[0], "withdrawn": "by its author"}])
-    monkeypatch.setattr(joined, "STATEMENTS", table)
-    assert f"Withdrawn: {rows[0]['name']} (by its author)." in joined.section(joined.read())
+def test_a_withdrawn_entry_leaves_its_name(joined, rows, monkeypatch):
+    statements = joined.read_rows("joined")
+    tables = {"joined": statements.assign(withdrawn="by its author"), "holdouts": joined.read_rows("holdouts")}
+    monkeypatch.setattr(joined, "read_rows", tables.get)
+    assert f"Withdrawn: {statements.name[0]} (by its author)." in joined.section(rows)
+    listed = [row for row in joined.list_rows(joined.read()) if row["entry"] == joined.title(statements.name[0])]
+    assert [row["repeats"] for row in listed] == [""]
 
 
 def test_raw_scores_follow_their_schema(joined):
@@ -218,9 +215,9 @@ def test_raw_scores_follow_their_schema(joined):
     assert scored.accuracy.between(0.0, 1.0).sum() >= 0.99 * len(scored)
 
 
-def test_the_section_is_computed_from_the_cells(joined):
+def test_the_section_is_computed_from_the_cells(joined, rows):
     page = joined.PAGE.read_text()
-    assert joined.with_joined(page, joined.read()) == page, "run python bench/utility/leaderboard.py --page-only"
+    assert joined.with_joined(page, rows) == page, "run python bench/utility/leaderboard.py --page-only"
 
 
 def test_the_page_has_the_example_and_its_row_is_the_listed_one():

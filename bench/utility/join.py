@@ -11,6 +11,7 @@ import argparse
 import ast
 import contextlib
 import hashlib
+import itertools
 import math
 import os
 import queue
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,7 +31,7 @@ import leaderboard
 import numpy as np
 import pydantic
 from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES
-from joined import HOLDOUTS, JOINED_SCORES, KEYS, STATEMENTS, write_section
+from joined import read_rows, replace_rows, write_section
 from scores import score_row
 from sets import SMALLEST, SPLITS, UtilitySet, load
 
@@ -48,11 +49,11 @@ WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
 _CORES, _GIGABYTES = 2, 8
 # Minutes for all fits on the sets, for one fit, and for the audit.
 _SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
-# Trainings that an audit tells apart: the first number that ten minutes are enough for. Search and confirmation take
-# more than twice as many again.
-DRAWS, _FITS_PER_DRAW = (20_000, 10_000, 5000, 2000, 1000, 400), 3.0
-# Trainings of a task of the audit, where draws are many and where they are few.
-_LARGE_BATCH, _SMALL_BATCH, _MANY = 25, 5, 5000
+# Trainings that an audit tells apart: the first number that ten minutes are enough for. A first look at a fifth of
+# them, search and confirmation take twice as many again.
+DRAWS, _FITS_PER_DRAW = (100_000, 50_000, 20_000, 10_000, 5000, 2000, 1000, 400), 3.0
+# Trainings of a task: at least so many, one for so many draws of the audit, and in the task that is timed.
+_LEAST_BATCH, _DRAWS_PER_FIT, _TIMED_BATCH = 5, 800, 25
 AUDITED_EPSILON = 1.0
 # Numbers of a release that the audit reads.
 _RELEASED, _LARGEST = 1100, 1e12
@@ -114,18 +115,12 @@ class EntryWorker(LineWorker):
         # Isolated mode: neither this folder nor the user's packages can be imported.
         super().__init__([python, "-I", WORKER, path.resolve()], environment | {"HOME": home}, quiet=True)
 
-    def run(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Run a task; return the answer, of which ``error`` is empty if all went well."""
-        if self.start():
-            seconds = 60 * _FIT_MINUTES
-            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
-            resource.prlimit(self.process.pid, resource.RLIMIT_CPU, (seconds, seconds))
-        self.ask(task)
-        answer = self.answer(2 * 60 * _FIT_MINUTES)
-        if not answer:
-            self.end()
-            return {"error": "did not finish"}
-        return answer
+    def start(self) -> bool:
+        """Start the process unless it runs; the fork of each task has so much processor time."""
+        started = super().start()
+        if started:
+            resource.prlimit(self.process.pid, resource.RLIMIT_CPU, (60 * _FIT_MINUTES,) * 2)
+        return started
 
     def end(self) -> None:
         """End the process and the fit that it runs."""
@@ -168,93 +163,91 @@ class Workers:
     """Workers of one entry, as many as cores."""
 
     def __init__(self, statement: Statement, make: Callable[[], EntryWorker]) -> None:
-        self.statement = statement
-        self._workers: queue.SimpleQueue[EntryWorker] = queue.SimpleQueue()
+        self.statement, self.errors = statement, dict[str, str]()
         self.all = [make() for _ in range(_CORES)]
+        self._free: queue.SimpleQueue[EntryWorker] = queue.SimpleQueue()
         for worker in self.all:
-            self._workers.put(worker)
-        self.errors: dict[str, str] = {}
+            self._free.put(worker)
+        self._pool = ThreadPoolExecutor(_CORES)
 
-    def run(self, data: UtilitySet, epsilon: float, split: int) -> dict[str, float] | None:
-        """Run a cell on a free worker; return its scores, or None after an error, which is kept."""
-        worker = self._workers.get()
-        try:
-            answer = worker.run(make_task(self.statement, data, epsilon, split))
-            if answer["error"]:
-                raise ValueError(answer["error"])
-            return score_answer(answer["fits"][0], data.y[data.splits[split][1]], data.n_classes)
-        except ValueError as error:
-            self.errors[data.name] = str(error)
-            return None
-        finally:
-            self._workers.put(worker)
+    def run(self, make: Callable[[Any], dict[str, Any]], items: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Run the task of each item on a free worker; return the answers in order, ``error`` empty if all went well."""
 
-    def run_sets(self, names: Sequence[str], minutes: float) -> tuple[dict[tuple[str, ...], dict[str, float]], int]:
-        """Run the sets split by split, until the time is over; return scores by cell and the number of splits."""
-        sets = [load(name) for name in names]
-        keys = [(data, epsilon) for data in sets for epsilon in EPSILONS["add_remove"]]
-        cells: dict[tuple[str, ...], dict[str, float]] = {}
+        def run_item(item: Any) -> dict[str, Any]:
+            worker = self._free.get()
+            try:
+                return worker.run_task(make(item), 2 * _FIT_MINUTES, _GIGABYTES) or {"error": "did not finish"}
+            finally:
+                self._free.put(worker)
+
+        return self._pool.map(run_item, items)
+
+    def score(self, cells: Sequence[tuple[UtilitySet, float, int]]) -> Iterator[dict[str, float] | None]:
+        """Run cells; return their scores, or None after an error, which is kept."""
+        answers = self.run(lambda cell: make_task(self.statement, *cell), cells)
+        for (data, _, split), answer in zip(cells, answers, strict=True):
+            try:
+                if answer["error"]:
+                    raise ValueError(answer["error"])
+                yield score_answer(answer["fits"][0], data.y[data.splits[split][1]], data.n_classes)
+            except ValueError as error:
+                self.errors[data.name] = str(error)
+                yield None
+
+    def run_sets(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Run the sets split by split, until the time is over; return rows of scores."""
+        keys, rows = list(itertools.product(map(load, names), EPSILONS["add_remove"])), []
         started = time.monotonic()
-        with ThreadPoolExecutor(_CORES) as pool:
-            for split in range(SPLITS):
-                for (data, epsilon), row in zip(
-                    keys, pool.map(lambda key, split=split: self.run(*key, split), keys), strict=True
-                ):
-                    if row is not None:
-                        key = (self.statement.name, data.name, self.statement.relation, str(epsilon), str(split))
-                        cells[key] = row
-                print(f"{self.statement.name}: split {split + 1} of {SPLITS}", flush=True)
-                if time.monotonic() - started > 60 * minutes:
-                    break
-        return cells, split + 1
+        for split in range(SPLITS):
+            for (data, epsilon), scores in zip(keys, self.score([(*key, split) for key in keys]), strict=True):
+                key = {"entry": self.statement.name, "set": data.name, "neighbours": self.statement.relation}
+                rows += [key | {"epsilon": epsilon, "split": split} | scores] if scores else []
+            print(f"{self.statement.name}: split {split + 1} of {SPLITS}", flush=True)
+            if time.monotonic() - started > 60 * _SETS_MINUTES:
+                break
+        return rows
 
 
 class Releases:
-    """All numbers that models of an entry hold, with their predictions, drawn in batches on all workers."""
+    """An estimator that publishes the next release of an entry: all numbers of a model, with its predictions.
+
+    Releases are drawn in batches on all workers.
+    """
 
     def __init__(self, workers: Workers, seed: int, batch: int) -> None:
         self._workers, self._rng, self.batch = workers, np.random.default_rng(seed), batch
-        self._pool = ThreadPoolExecutor(_CORES)
         self._waiting: dict[bytes, list[np.ndarray]] = {}
         self._lengths: dict[int, int] = {}
 
-    def _batch(self, worker: EntryWorker, X: np.ndarray, y: np.ndarray, seeds: list[int]) -> list[list[float]]:
+    def _draw(self, X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
-        task = public_task(self._workers.statement, X.shape[1], 2, AUDITED_EPSILON)
-        rows = {"X": X.tolist(), "y": y.tolist(), "X_test": probes.tolist()}
-        answer = worker.run(task | rows | {"seeds": seeds, "with_numbers": True})
-        if answer["error"]:
-            raise ValueError(answer["error"])
-        return [[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in answer["fits"]]
+        task = public_task(self._workers.statement, X.shape[1], 2, AUDITED_EPSILON) | {"with_numbers": True}
+        task |= {"X": X.tolist(), "y": y.tolist(), "X_test": probes.tolist()}
+        seeds = self._rng.integers(2**32, size=(_CORES, self.batch)).tolist()
+        answers = list(self._workers.run(lambda some: task | {"seeds": some}, seeds))
+        for answer in answers:
+            if answer["error"]:
+                raise ValueError(answer["error"])
+        fits = [fit for answer in answers for fit in answer["fits"]]
+        releases = [[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in fits]
+        # All releases of a pair have one length, with room for a larger model.
+        length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * len(releases[0]) + 16))
+        table = np.zeros((len(releases), length))
+        for row, release in zip(table, releases, strict=True):
+            row[: len(release)] = release[:length]
+        return list(np.clip(np.nan_to_num(table), -_LARGEST, _LARGEST))
 
-    def draw(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Releases:
         """Draw the next release of a table. Raises ValueError if the entry does."""
         waiting = self._waiting.setdefault(X.tobytes() + y.tobytes(), [])
         if not waiting:
-            seeds = self._rng.integers(2**32, size=(_CORES, self.batch)).tolist()
-            parts = self._pool.map(lambda worker, some: self._batch(worker, X, y, some), self._workers.all, seeds)
-            releases = [release for part in parts for release in part]
-            # All releases of a pair have one length, with room for a larger model.
-            length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * len(releases[0]) + 16))
-            table = np.zeros((len(releases), length))
-            for row, release in zip(table, releases, strict=True):
-                row[: len(release)] = release[:length]
-            waiting += list(np.clip(np.nan_to_num(table), -_LARGEST, _LARGEST))
-        return waiting.pop(0)
-
-
-class Released:
-    """An estimator that publishes the releases of an entry."""
-
-    def __init__(self, releases: Releases) -> None:
-        self._releases = releases
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Released:
-        self._numbers = self._releases.draw(X, y)
+            waiting += self._draw(X, y)
+        self._release = waiting.pop(0)
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        return self._numbers
+        """Return the release."""
+        return self._release
 
 
 def audited_pairs(relation: Neighbours) -> list[Pair]:
@@ -285,14 +278,17 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
 
 
 def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str, Any]:
-    """Audit an entry; `draws` None: as many as ten minutes are enough for."""
+    """Audit an entry; `draws` None: as many as ten minutes are enough for, unless a fifth of them refute it."""
     statement = workers.statement
     pairs = audited_pairs(statement.relation)
-    draws = draws or choose_draws(Releases(workers, seed, _LARGE_BATCH), pairs)
-    releases = Releases(workers, seed, _LARGE_BATCH if draws >= _MANY else _SMALL_BATCH)
+    if draws is None:
+        draws = choose_draws(Releases(workers, seed, _TIMED_BATCH), pairs)
+        found = audit_entry(workers, draws // 5, seed)
+        return found if found["refuted"] else audit_entry(workers, draws, seed)
+    releases = Releases(workers, seed, max(_LEAST_BATCH, draws // _DRAWS_PER_FIT))
     try:
         found = audit(
-            lambda: Released(releases), epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,
+            lambda: releases, epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,
             draws=draws, gaussian=statement.noise == "gaussian", pairs=pairs,
         )  # fmt: skip
     except ValueError as error:
@@ -308,7 +304,7 @@ def choose_draws(releases: Releases, pairs: Sequence[Pair]) -> int:
     for pair in pairs:
         started = time.monotonic()
         with contextlib.suppress(ValueError):
-            releases.draw(*pair.first)
+            releases.fit(*pair.first)
             seconds.append((time.monotonic() - started) / (_CORES * releases.batch))
         if sum(seconds) > 1.0:
             break
@@ -335,13 +331,13 @@ def draw_holdout(seed: int) -> UtilitySet:
 def run_holdout(workers: Workers, seed: int) -> dict[str, Any]:
     """Run the entry on a fresh holdout at epsilon 1, beside `recommended` and references without privacy."""
     data, statement = draw_holdout(seed), workers.statement
-    rows = [workers.run(data, 1.0, draw) for draw in range(5)]
+    rows = list(workers.score([(data, AUDITED_EPSILON, draw) for draw in range(5)]))
     accuracies = {
-        statement.name: float(np.mean([row["accuracy"] if row else math.nan for row in rows])),
+        "entry": np.mean([row["accuracy"] if row else math.nan for row in rows]),
         RECOMMENDED: leaderboard.run(RECOMMENDED, data, statement.relation, 1.0, 0)["accuracy"],
         **{one: leaderboard.run_reference(one, data, 0)["accuracy"] for one in ("svm", "majority")},
     }
-    shown = dict(zip(HOLDOUTS.fields[4:], (f"{value:.3f}" for value in accuracies.values()), strict=True))
+    shown = {name: f"{value:.3f}" for name, value in accuracies.items()}
     return {"name": statement.name, "seed": seed, "columns": data.X.shape[1], "classes": data.n_classes} | shown
 
 
@@ -349,12 +345,9 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     """Run, audit and write an entry."""
     statement, lock = read_statement(path), lock_requirements(path)
     digest = hashlib.sha256(path.read_bytes() + lock.read_bytes()).hexdigest()[:12]
-    earlier = next(
-        (row for row in STATEMENTS.rows() if (row["name"], row["entry_file"]) == (statement.name, digest)), None
-    )
-    if draws is None and earlier and earlier["draws"]:
-        # The same number of draws gives the same bits.
-        draws = int(earlier["draws"])
+    earlier = read_rows("joined").query("name == @statement.name and entry_file == @digest and draws != ''")
+    # The same number of draws gives the same bits.
+    draws = int(earlier.draws.iloc[0]) if draws is None and len(earlier) else draws
     python = locked_python(f"joined-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}", lock)
     with tempfile.TemporaryDirectory() as home:
         workers = Workers(statement, lambda: EntryWorker(python, path, home))
@@ -371,21 +364,22 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
                       f"({row['draws']:,} draws; {row['pair']})", flush=True)  # fmt: skip
             if not sets:
                 return
-            first = load(SMALLEST[0])
-            row["repeats"] = workers.run(first, 1.0, 0) == workers.run(first, 1.0, 0)
-            cells, row["splits"] = workers.run_sets(SMALLEST, _SETS_MINUTES)
+            first, second = workers.score([(load(SMALLEST[0]), AUDITED_EPSILON, 0)] * 2)
+            row["repeats"] = first == second
+            scores = workers.run_sets(SMALLEST)
+            row["splits"] = len({one["split"] for one in scores})
             holdout = run_holdout(workers, seed)
         finally:
             for worker in workers.all:
                 worker.end()
     for name, error in workers.errors.items():
         print(f"{statement.name}: no answer on {name}: {error}", file=sys.stderr)
-    if not cells:
+    if not scores:
         raise PrivSVMError(f"{path}: no fit ended well; see the lines above")
-    scores = [dict(zip(KEYS, key, strict=True)) | values for key, values in cells.items()]
-    JOINED_SCORES.replace(statement.name, scores)
-    STATEMENTS.replace(statement.name, [row])
-    HOLDOUTS.add(holdout)
+    replace_rows("joined_scores", statement.name, scores)
+    replace_rows("joined", statement.name, [row])
+    # Holdouts of earlier runs stay.
+    replace_rows("holdouts", "", [holdout])
     write_section(statement.name)
 
 

@@ -25,7 +25,7 @@ import leaderboard
 import numpy as np
 from cells import Cells
 from entries import COUNTED, ENTRIES, OLDER_ALONE, RECOMMENDED, REFERENCES, ROOT, TABLES, VARIANTS
-from run_peers import PEERS, SLOW, TWO_CLASSES, Worker, fit, peer_code
+from run_peers import PEERS, SLOW, TWO_CLASSES, fit, peer_code, start_worker
 from scores import SCORES
 from sets import JUDGE, SMALL_DRAWS, SMALL_ROWS, SPLITS, load
 
@@ -68,7 +68,7 @@ def wanted(entries: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield entry, name, relation, str(epsilon), str(split)
 
 
-_worker = functools.cache(Worker)
+_worker = functools.cache(start_worker)
 
 
 def run_peer(peer: str, name: str, epsilon: float, split: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from entries import (
     VARIANTS,
     title,
 )
-from joined import with_joined
+from joined import list_rows, with_joined
 from ranking import (
     ALARM,
     above_majority,
@@ -577,6 +577,6 @@ def write() -> None:
 
     cells = read()
     draw(cells)
-    write_text(PAGE, with_joined(with_tables(PAGE.read_text(), cells), cells))
+    write_text(PAGE, with_joined(with_tables(PAGE.read_text(), cells), list_rows(cells)))
     write_text(README, with_sentences(README.read_text(), cells))
     write_text(EPSILON, with_accuracy(EPSILON.read_text(), cells))

@@ -11,7 +11,6 @@ import argparse
 import collections
 import csv
 import itertools
-import resource
 import statistics
 import sys
 import tempfile
@@ -55,30 +54,14 @@ def peer_code(peer: str) -> str:
     return f"{_PACKAGES[environment]} {peer_version(peer_python(environment), _PACKAGES[environment])}"
 
 
-class Worker(LineWorker):
-    """A process in a peer's environment that fits cells in turn."""
-
-    def __init__(self, peer: str) -> None:
-        name, self.function, _ = PEERS[peer]
-        self.python = peer_python(name)
-        super().__init__([self.python, HERE / "peers" / "fit.py"], single_threaded("PYTHONPATH"), quiet=True)
-
-    def run(self, task: dict[str, object]) -> str:
-        """Run a task; return "ok" or the reason of failure."""
-        if self.start():
-            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (_GIGABYTES * 2**30,) * 2)
-        self.ask(task | {"function": self.function})
-        answer = self.answer(60 * _MINUTES)
-        if not answer:
-            self.end()
-            return "did not finish"
-        if answer["error"]:
-            print(answer["error"][:200], file=sys.stderr)
-        return "failed" if answer["error"] else "ok"
+def start_worker(peer: str) -> LineWorker:
+    """Return a process in a peer's environment that fits cells in turn."""
+    command = [peer_python(PEERS[peer][0]), HERE / "peers" / "fit.py"]
+    return LineWorker(command, single_threaded("PYTHONPATH"), quiet=True)
 
 
 def fit(
-    worker: Worker, peer: str, data: UtilitySet, epsilon: float, split: int
+    worker: LineWorker, peer: str, data: UtilitySet, epsilon: float, split: int
 ) -> tuple[dict[str, object], float | None]:
     """Fit one cell; return a row of the table, and processor seconds."""
     name, _, neighbours = PEERS[peer]
@@ -97,10 +80,11 @@ def fit(
         table = np.where(coded.levels > 0, coded.X, numbers)
         rows |= {"coded_train": table[train], "coded_test": table[test], "levels": coded.levels}
         np.savez(given, n_classes=data.n_classes, indicators=data.indicators, **rows)
-        task = {"split": str(given), "answer": str(answer), "epsilon": epsilon, "delta": DELTA, "seed": split}
-        status = worker.run(task)
-        if status != "ok":
-            return row | {"status": status}, None
+        task = {"function": PEERS[peer][1], "split": str(given), "answer": str(answer)}
+        done = worker.run_task(task | {"epsilon": epsilon, "delta": DELTA, "seed": split}, _MINUTES, _GIGABYTES)
+        if not done or done["error"]:
+            print(done["error"][:200] if done else "", file=sys.stderr)
+            return row | {"status": "failed" if done else "did not finish"}, None
         with np.load(answer) as arrays:
             scores, seconds = arrays["scores"], float(arrays["seconds"])
     return row | {"status": "ok"} | score_row(data.y[test], scores), seconds
@@ -121,7 +105,7 @@ def main() -> None:
     sources, times = Sources(TABLE.parent), collections.defaultdict(list)
     for split in arguments.splits:
         for peer in arguments.peers:
-            worker = Worker(peer)
+            worker = start_worker(peer)
             for name, epsilon in itertools.product(arguments.sets, EPSILONS["add_remove"]):
                 splits = range(LARGE_SPLITS) if peer in SLOW else list_splits(name)
                 if split not in splits or (peer, name, epsilon, split) in done:
