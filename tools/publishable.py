@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -29,6 +28,7 @@ RULES = (
     r"^  number: 0", r"^  noarch: python", r"--no-deps --no-build-isolation", r"imports: \[", r"pip_check: true",
     r"python_version: .*python_min", r"^  summary: ", r"^  license: ", r"^  license_file: ",
 )  # fmt: skip
+LINKS = ("docs/install.md", "docs/guide.md", "docs/comparison.md", "CITATION.cff")
 CATALOGUE = ".snakemake-workflow-catalog.yml"
 SYSTEMS = {"ubuntu-latest", "macos-latest", "windows-latest"}
 USED_WHEEL = "tests/wheel/use.py"
@@ -47,11 +47,6 @@ Pull requests: conda-forge/staged-recipes, and paper/related-projects.rst into s
 def read_yaml(root: Path, name: str):
     """Read a YAML file of the repository."""
     return yaml.safe_load((root / name).read_text(encoding="utf-8"))
-
-
-def project(root: Path) -> dict:
-    """Read the table `project` of pyproject.toml."""
-    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def has_text(name: str, *patterns: str) -> Callable[[Path], str]:
@@ -85,39 +80,6 @@ def conda_names(root: Path) -> str:
     return ", ".join(sorted({line.split()[0] for line in needs["host"] + needs["run"]} - CONDA))
 
 
-def versions(root: Path) -> list[str]:
-    """List the versions of Python that CI tests."""
-    return read_yaml(root, ".github/workflows/ci.yml")["jobs"]["unit"]["strategy"]["matrix"]["python"]
-
-
-def classifiers(root: Path) -> str:
-    """Name the classifiers that CI's versions and systems call for."""
-    wanted = {f"Programming Language :: Python :: {version}" for version in versions(root)}
-    wanted |= {f"Operating System :: {name}" for name in ("POSIX :: Linux", "MacOS", "Microsoft :: Windows")}
-    return ", ".join(sorted(wanted - set(project(root)["classifiers"])))
-
-
-def addresses(root: Path) -> str:
-    """Ask for the same address everywhere, or for none as long as there is none."""
-    stated = {
-        "pyproject.toml": project(root).get("urls", {}).get("Repository"),
-        "CITATION.cff": read_yaml(root, "CITATION.cff").get("repository-code"),
-        "conda/recipe.yaml": read_yaml(root, "conda/recipe.yaml")["about"].get("homepage"),
-    }
-    return "" if len(set(stated.values())) == 1 else f"one address in {', '.join(stated)}: {stated}"
-
-
-def badges(root: Path) -> str:
-    """Name the badges that are not true, or that the README lacks."""
-    tested = versions(root)
-    true = {"python": f"Python {tested[0]} to {tested[-1]}", "licence": project(root)["license"]}
-    return ", ".join(
-        has_text("README.md", rf"!\[{words}\]\(docs/images/badge-{name}\.svg\)")(root)
-        + has_text(f"docs/images/badge-{name}.svg", f"<title>{words}</title>")(root)
-        for name, words in true.items()
-    ).strip(", ")
-
-
 def paper(root: Path) -> tuple[str, dict[str, str]]:
     """Return the text of the paper, and the entries of its bibliography by name."""
     text = (root / "paper/paper.md").read_text(encoding="utf-8").split("---\n", 2)[2]
@@ -139,18 +101,35 @@ def references(root: Path) -> str:
     return ", ".join([*sorted(f"{name}: cited and listed" for name in cited ^ set(entries)), *bare])
 
 
-def metadata(root: Path) -> str:
-    """Name what .zenodo.json, CITATION.cff and pyproject.toml state differently."""
-    zenodo, citation, table = read_yaml(root, ".zenodo.json"), read_yaml(root, "CITATION.cff"), project(root)
-    stated = (zenodo["creators"], citation["authors"], table["authors"])
-    same = {
-        "title": zenodo["title"] == citation["title"],
-        "license": zenodo["license"] == citation["license"] == table["license"],
-        "keywords": zenodo["keywords"] == citation["keywords"] == table["keywords"],
-        "version": zenodo.get("version") == citation["version"] == table["version"],
-        "list of authors": len({tuple(one["name"] for one in people) for people in stated}) == 1,
-    }
-    return ", ".join(f"one {name}" for name, there in same.items() if not there)
+def statements(root: Path) -> str:
+    """Name what files state differently; nothing is an address as long as there is none."""
+    zenodo, citation = read_yaml(root, ".zenodo.json"), read_yaml(root, "CITATION.cff")
+    table = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tested = read_yaml(root, ".github/workflows/ci.yml")["jobs"]["unit"]["strategy"]["matrix"]["python"]
+    readme, images = (root / "README.md").read_text(encoding="utf-8"), root / "docs" / "images"
+    badges = dict(re.findall(r"!\[([^\]]+)\]\(docs/images/(badge-\w+\.svg)\)", readme))
+    written = [text for text, name in badges.items() if f"<title>{text}</title>" in (images / name).read_text("utf-8")]
+    prefixes = "Programming Language :: Python :: 3.", "Operating System :: "
+    systems = ["POSIX :: Linux", "MacOS", "Microsoft :: Windows"]
+    stated = {
+        "title": [zenodo["title"], citation["title"]],
+        "licence": [zenodo["license"], citation["license"], table["license"]],
+        "list of keywords": [zenodo["keywords"], citation["keywords"], table["keywords"]],
+        "version": [zenodo.get("version"), citation["version"], table["version"]],
+        "list of authors": [
+            [one["name"] for one in people] for people in (zenodo["creators"], citation["authors"], table["authors"])
+        ],
+        "address": [
+            table.get("urls", {}).get("Repository"), citation.get("repository-code"),
+            read_yaml(root, "conda/recipe.yaml")["about"].get("homepage"),
+        ],
+        "list of classifiers": [
+            sorted([f"{prefixes[0]}{version[2:]}" for version in tested] + [prefixes[1] + name for name in systems]),
+            sorted(line for line in table["classifiers"] if line.startswith(prefixes)),
+        ],
+        "list of badges": [[f"Python {tested[0]} to {tested[-1]}", table["license"]], list(badges), written],
+    }  # fmt: skip
+    return ", ".join(f"one {name}: {values}" for name, values in stated.items() if values != values[:1] * len(values))
 
 
 def artifacts(root: Path) -> str:
@@ -178,65 +157,46 @@ def systems(root: Path) -> str:
     return ", ".join(sorted(SYSTEMS - on))
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that a list asks for."""
-
-    asker: str
-    thing: str
-    missing: Callable[[Path], str]
-
-
 TOOL = ("uv", "tool", "run", "--quiet")
 RECIPE = "import rattler_build; rattler_build.Stage0Recipe.from_file('conda/recipe.yaml').render()"
-CHECKS = (
-    Check("Snakemake catalogue", "words in README", has_text("README.md", r"snakemake", r"\bworkflow\b")),
-    Check("Snakemake catalogue", "workflow/Snakefile", has_text("workflow/Snakefile", r'^include: "\.\./Snakefile"')),
-    Check("Snakemake catalogue", "how to configure", has_text("config/README.md", r"params\.yaml", r"--config")),
+# The list that asks, the thing that it asks for, and a function that names what is missing.
+CHECKS: tuple[tuple[str, str, Callable[[Path], str]], ...] = (
+    ("all lists", "one statement", statements),
+    ("Snakemake catalogue", "words in README", has_text("README.md", r"snakemake", r"\bworkflow\b")),
+    ("Snakemake catalogue", "workflow/Snakefile", has_text("workflow/Snakefile", r'^include: "\.\./Snakefile"')),
+    ("Snakemake catalogue", "how to configure", has_text("config/README.md", r"params\.yaml", r"--config")),
     # Its page names one place of the flag, and its program has read the other.
-    Check("Snakemake catalogue", "flag of reports", has_text(CATALOGUE, r"^  report: true", r"^    report: true")),
-    Check("Snakemake catalogue", "reports", has_text("stages/report.smk", r"=report\(")),
-    Check("Snakemake catalogue", "lint", succeeds("snakemake", "--lint")),
-    Check("Snakemake catalogue", "format", succeeds("snakefmt", "--check", "workflow", "Snakefile", "stages")),
-    Check("conda-forge", "packages it has", conda_names),
-    Check("conda-forge", "rules of recipes", has_text("conda/recipe.yaml", *RULES)),
-    Check(
-        "conda-forge", "a recipe that renders", succeeds(*TOOL, "--from", "py-rattler-build", "python", "-c", RECIPE)
-    ),
-    Check("PyPI", "sdist and wheel", succeeds(sys.executable, "tests/wheel/check.py", "--build")),
-    Check(
-        "PyPI", "valid metadata", succeeds(*TOOL, "--with", "trove-classifiers", "validate-pyproject", "pyproject.toml")
-    ),
-    Check("PyPI", "classifiers", classifiers),
-    Check("PyPI", "one address", addresses),
-    Check(
-        "pyOpenSci",
-        "README",
-        has_text("README.md", "docs/install.md", "docs/guide.md", "docs/comparison.md", "CITATION.cff"),
-    ),
-    Check("pyOpenSci", "badges", badges),
-    Check("pyOpenSci", "how to contribute", has_text("CONTRIBUTING.md", "^## Set up", "^## Rules")),
-    Check("pyOpenSci", "code of conduct", has_text("CODE_OF_CONDUCT.md", "Contributor Covenant")),
-    Check("JOSS", "length of the paper", paper_length),
-    Check("JOSS", "sections", has_text("paper/paper.md", *(f"^# {name}$" for name in SECTIONS))),
-    Check("JOSS", "references", references),
-    Check("JOSS", "licence", has_text("LICENSE", "Apache License")),
-    Check("CITATION", "valid", succeeds(*TOOL, "--with", "setuptools<81", "cffconvert", "--validate")),
-    Check("Zenodo", "same as CITATION", metadata),
-    Check("scikit-learn", "entry", has_text("paper/related-projects.rst", r"^- `PrivSVM <.+>`_ \S")),
-    Check("DVC", "artifacts", artifacts),
-    Check("static host", "site", site),
-    Check("systems", "fit, save, load, predict", systems),
+    ("Snakemake catalogue", "flag of reports", has_text(CATALOGUE, r"^  report: true", r"^    report: true")),
+    ("Snakemake catalogue", "reports", has_text("stages/report.smk", r"=report\(")),
+    ("Snakemake catalogue", "lint", succeeds("snakemake", "--lint")),
+    ("Snakemake catalogue", "format", succeeds("snakefmt", "--check", "workflow", "Snakefile", "stages")),
+    ("conda-forge", "packages it has", conda_names),
+    ("conda-forge", "rules of recipes", has_text("conda/recipe.yaml", *RULES)),
+    ("conda-forge", "a recipe that renders", succeeds(*TOOL, "--from", "py-rattler-build", "python", "-c", RECIPE)),
+    ("PyPI", "sdist and wheel", succeeds(sys.executable, "tests/wheel/check.py", "--build")),
+    ("PyPI", "valid metadata", succeeds(*TOOL, "--with", "trove-classifiers", "validate-pyproject", "pyproject.toml")),
+    ("pyOpenSci", "README", has_text("README.md", *LINKS)),
+    ("pyOpenSci", "how to contribute", has_text("CONTRIBUTING.md", "^## Set up", "^## Rules")),
+    ("pyOpenSci", "code of conduct", has_text("CODE_OF_CONDUCT.md", "Contributor Covenant")),
+    ("JOSS", "length of the paper", paper_length),
+    ("JOSS", "sections", has_text("paper/paper.md", *(f"^# {name}$" for name in SECTIONS))),
+    ("JOSS", "references", references),
+    ("JOSS", "licence", has_text("LICENSE", "Apache License")),
+    ("CITATION", "valid", succeeds(*TOOL, "--with", "setuptools<81", "cffconvert", "--validate")),
+    ("scikit-learn", "entry", has_text("paper/related-projects.rst", r"^- `PrivSVM <.+>`_ \S")),
+    ("DVC", "artifacts", artifacts),
+    ("static host", "site", site),
+    ("systems", "fit, save, load, predict", systems),
 )
 
 
 def main() -> None:
     """Print the table and the person's list; exit with 1 if anything is missing."""
     failed = 0
-    for check in CHECKS:
-        missing = check.missing(REPOSITORY)
+    for asker, thing, check in CHECKS:
+        missing = check(REPOSITORY)
         failed += bool(missing)
-        print(f"{check.asker:20} {check.thing:25} {'✗ ' + missing if missing else '✓'}", flush=True)
+        print(f"{asker:20} {thing:25} {'✗ ' + missing if missing else '✓'}", flush=True)
     print(f"\nOnly a person can do or state:\n{PERSON}")
     sys.exit(failed > 0)
 

@@ -5,10 +5,7 @@ It also writes its pictures, a table of docs/epsilon.md, and the sentences on ac
 A cell is an entry, a set, a relation of neighbours, an epsilon and a split. Rows of library methods, and of references
 without privacy, are in ``reports/utility/leaderboard.csv``, rows of other libraries in ``peers.csv``.
 ``sources.json`` says by which code each entry was measured; ``--confirm 8`` runs eight cells of every entry whose code
-has changed since. A submission is one file with a class that has ``fit`` and ``decision_function``, importable as
-``package.module:Class``: ``python bench/utility/leaderboard.py --entries package.module:Class``. Its constructor may
-take ``epsilon``, ``delta``, ``classes``, ``bounds``, ``categories``, ``indicators``, ``neighbours``, ``n_rows`` and
-``random_state``.
+has changed since. Other classifiers are entered by ``join.py``.
 """
 
 from __future__ import annotations
@@ -43,8 +40,7 @@ from sets import LARGE_SPLITS, OLDER, SETS, SMALL_DRAWS, SMALL_ROWS, SPLITS, Uti
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import LinearSVC
 
-from privsvm.errors import PrivSVMError
-from privsvm.registry import estimator_class, foreign_source, implementations, is_foreign, module_name
+from privsvm.registry import estimator_class, implementations, module_name
 from privsvm_bench.workflow.sources import closure_digest
 
 
@@ -56,7 +52,7 @@ def _code(entry: str) -> str:
     entry = _method(entry)
     if entry in REFERENCES:
         return f"scikit-learn {sklearn.__version__}"
-    return (foreign_source(entry).digest if is_foreign(entry) else closure_digest(module_name(entry)))[:12]
+    return closure_digest(module_name(entry))[:12]
 
 
 def _epsilons(entry: str, name: str, relation: str) -> tuple[float, ...]:
@@ -164,15 +160,8 @@ def main() -> None:
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     parser.add_argument("--confirm", type=int, metavar="CELLS", help="run a sample of each entry with changed code")
     arguments = parser.parse_args()
-    for entry in arguments.entries:
-        if is_foreign(entry):
-            try:
-                if not hasattr(estimator_class(entry), "decision_function"):
-                    parser.error(f"{entry}: has no decision_function, which scores need")
-            except PrivSVMError as error:
-                parser.error(str(error))
-        elif _method(entry) not in (*REFERENCES, *implementations()):
-            parser.error(f"{entry}: no method of the library; give package.module:Class")
+    if unknown := {*map(_method, arguments.entries)} - {*REFERENCES, *implementations()}:
+        parser.error(f"{', '.join(sorted(unknown))}: no method of the library; see docs/join-leaderboard.md for others")
     holds = True
     if arguments.confirm:
         holds = CELLS.confirm(arguments.entries, arguments.confirm)
