@@ -10,7 +10,7 @@ import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,20 @@ def peer_version(python: Path, package: str) -> str:
 
 
 class LineWorker:
-    """A process that answers lines of JSON on one thread, and is started again after its end."""
+    """A process that answers lines of JSON on one thread, and is started again after its end.
 
-    def __init__(self, command: Sequence[str | Path], environment: dict[str, str], *, quiet: bool = False) -> None:
-        self._command, self._environment = command, environment
+    `limits` are of `resource`: the most that the process may use.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        environment: dict[str, str],
+        *,
+        quiet: bool = False,
+        limits: Mapping[int, int] | None = None,
+    ) -> None:
+        self._command, self._environment, self._limits = command, environment, limits or {}
         self._errors = subprocess.DEVNULL if quiet else None
         self._process: subprocess.Popen[str] | None = None
 
@@ -71,6 +81,8 @@ class LineWorker:
             return False
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
         self._process = subprocess.Popen(self._command, text=True, env=self._environment, **pipes)
+        for name, most in self._limits.items():
+            resource.prlimit(self._process.pid, name, (most, most))
         return True
 
     @property
@@ -93,10 +105,9 @@ class LineWorker:
         line = self.process.stdout.readline()
         return json.loads(line) if line else {}
 
-    def run_task(self, task: dict[str, Any], minutes: float, gigabytes: int) -> dict[str, Any] | None:
-        """Run a task with so much memory; return its answer, or None and end the process if there is none in time."""
-        if self.start():
-            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (gigabytes * 2**30,) * 2)
+    def run_task(self, task: dict[str, Any], minutes: float) -> dict[str, Any] | None:
+        """Run a task; return its answer, or None and end the process if there is none in time."""
+        self.start()
         self.ask(task)
         answer = self.answer(60 * minutes)
         if not answer:

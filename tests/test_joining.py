@@ -1,7 +1,6 @@
 """Anybody's classifier joins the leaderboard by one file: it is isolated, audited, and ranked like the others."""
 
 import ast
-import csv
 import sys
 from pathlib import Path
 
@@ -13,15 +12,8 @@ from privsvm.errors import PrivSVMError
 from tests.blocks import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+TABLES = REPOSITORY / "reports/utility"
 EXAMPLE = REPOSITORY / "bench/utility/submissions/diffprivlib_forest/entry.py"
-STATED = {
-    "name": "own",
-    "status": "claimed",
-    "relation": "add_remove",
-    "delta": 0.0,
-    "reference": "-",
-    "tuning": "none",
-}
 # Noisy counts and sums of each class, with a share of the noise that the statement needs.
 NOISY_MEANS = """
 import numpy as np
@@ -39,17 +31,18 @@ def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
     sums = np.array([rows[y == one].sum(axis=0) for one in classes])
     return Model(sums + rng.laplace(scale=SHARE * rows.shape[1] / epsilon, size=sums.shape))
 """
-# Guesses its environment, and what earlier tasks left behind.
+# Guesses its environment, and what earlier tasks left behind; its model is a function.
 CURIOUS = """
-import os, sys
+import functools, os, sys
 calls = []
 
 def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
     calls.append(y)
-    return [len(calls), len(X), "PRIVSVM_MIRROR" in os.environ, any("bench" in path for path in sys.path)]
+    found = [len(calls), len(X), "PRIVSVM_MIRROR" in os.environ, any("bench" in path for path in sys.path)]
+    return functools.partial(found.__getitem__)
 
 def predict(model, X):
-    return [model[0] - 1] * len(X)
+    return [model(0) - 1] * len(X)
 """
 
 
@@ -70,13 +63,19 @@ def rows(joined):
 
 
 @pytest.fixture
-def enter(join, tmp_path):
+def stated(join):
+    """State a guarantee with changes."""
+    return lambda changes: f"GUARANTEE = {join.read_statement(EXAMPLE).model_dump() | {'name': 'own'} | changes}\n"
+
+
+@pytest.fixture
+def enter(join, stated, tmp_path):
     """Start the workers of an entry, given by its text, in this environment."""
     started = []
 
-    def start(text, **stated):
+    def start(text):
         path = tmp_path / "entry.py"
-        path.write_text(f"GUARANTEE = {STATED | stated}\n{text}")
+        path.write_text(stated({}) + text)
         workers = join.Workers(
             join.read_statement(path), lambda: join.EntryWorker(Path(sys.executable), path, str(tmp_path))
         )
@@ -106,9 +105,9 @@ def made_up_set(join):
         (None, "GUARANTEE is missing"),
     ],
 )
-def test_a_statement_is_checked(join, tmp_path, change, message):
+def test_a_statement_is_checked(join, stated, tmp_path, change, message):
     path = tmp_path / "entry.py"
-    path.write_text("fit = print" if change is None else f"GUARANTEE = {STATED | change}")
+    path.write_text("fit = print" if change is None else stated(change))
     with pytest.raises(PrivSVMError, match=message):
         join.read_statement(path)
     path.write_text("GUARANTEE = dict(name=print())")
@@ -119,12 +118,12 @@ def test_a_statement_is_checked(join, tmp_path, change, message):
 def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
     monkeypatch.setenv("PRIVSVM_MIRROR", "/nowhere")
     data, workers = made_up_set(join), enter(CURIOUS)
-    task = join.make_task(workers.statement, data, 1.0, 1)
+    task = join.make_cell_task(workers.statement, data, 1.0, 1)
     assert len(task["y"]) == len(task["X"]) == 30
     public = {"bounds", "classes", "epsilon", "delta", "neighbours"}
     assert set(task) == {"X", "y", "X_test", "seeds", "with_numbers"} | public
     for _ in range(2):
-        (answer,) = workers.all[0].run_task(task | {"with_numbers": True}, 1, 8)["fits"]
+        (answer,) = workers.all[0].run_task(task | {"with_numbers": True}, 1)["fits"]
         # One call, 30 rows, no variable, no folder of the project.
         assert answer["numbers"] == [4.0, 1.0, 30.0, 0.0, 0.0]
     (row,) = workers.score([(data, 1.0, 0)])
@@ -224,11 +223,10 @@ def test_the_page_has_the_example_and_its_row_is_the_listed_one():
     page = next(block for block in blocks() if block.page == "docs/join-leaderboard.md")
     trees = [ast.parse(text).body for text in (page.text, EXAMPLE.read_text())]
     assert [ast.dump(node) for node in trees[0]] == [ast.dump(node) for node in trees[1][1:]]
-    tables = []
-    for name, entry in (("joined_scores", "entry"), ("peers", "peer")):
-        with (REPOSITORY / f"reports/utility/{name}.csv").open(newline="") as file:
-            keys = ("set", "neighbours", "epsilon", "split", "accuracy", "balanced_accuracy", "auc")
-            rows = [row for row in csv.DictReader(file) if row[entry] == "diffprivlib_forest"]
-        tables.append({tuple(row[key] for key in keys) for row in rows})
-    assert len(tables[0]) == 600
-    assert tables[0] <= tables[1]
+    keys = ["set", "neighbours", "epsilon", "split", "accuracy", "balanced_accuracy", "auc"]
+    ours, theirs = (
+        {*pd.read_csv(TABLES / f"{name}.csv").query(f"{entry} == 'diffprivlib_forest'")[keys].itertuples(index=False)}
+        for name, entry in (("joined_scores", "entry"), ("peers", "peer"))
+    )
+    assert len(ours) == 600
+    assert ours <= theirs

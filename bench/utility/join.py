@@ -113,14 +113,10 @@ class EntryWorker(LineWorker):
         allowed = ("PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {name: value for name, value in single_threaded().items() if name in allowed}
         # Isolated mode: neither this folder nor the user's packages can be imported.
-        super().__init__([python, "-I", WORKER, path.resolve()], environment | {"HOME": home}, quiet=True)
-
-    def start(self) -> bool:
-        """Start the process unless it runs; the fork of each task has so much processor time."""
-        started = super().start()
-        if started:
-            resource.prlimit(self.process.pid, resource.RLIMIT_CPU, (60 * _FIT_MINUTES,) * 2)
-        return started
+        command = [python, "-I", WORKER, path.resolve()]
+        # Every fork, which runs one task, has so much processor time.
+        limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30, resource.RLIMIT_CPU: 60 * _FIT_MINUTES}
+        super().__init__(command, environment | {"HOME": home}, quiet=True, limits=limits)
 
     def end(self) -> None:
         """End the process and the fit that it runs."""
@@ -129,23 +125,23 @@ class EntryWorker(LineWorker):
         super().end()
 
 
-def make_task(statement: Statement, data: UtilitySet, epsilon: float, split: int) -> dict[str, Any]:
-    """Make the task of a cell: training rows with labels, test rows without, and public facts."""
-    train, test = data.splits[split]
-    X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
-    return public_task(statement, X.shape[1], data.n_classes, epsilon) | {
-        "X": X[train].tolist(), "y": data.y[train].tolist(), "X_test": X[test].tolist(),
-        # The number of a split is its seed, as for other libraries.
-        "seeds": [split],
-    }  # fmt: skip
-
-
-def public_task(statement: Statement, n_columns: int, n_classes: int, epsilon: float) -> dict[str, Any]:
-    """Return the public part of a task."""
+def make_task(
+    statement: Statement, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, n_classes: int, epsilon: float
+) -> dict[str, Any]:
+    """Make a task: training rows with labels, test rows without, and public facts."""
+    n_columns = X.shape[1]
     return {
-        "bounds": [[0.0] * n_columns, [1.0] * n_columns], "classes": list(range(n_classes)), "epsilon": epsilon,
-        "delta": statement.delta, "neighbours": statement.relation, "with_numbers": False,
+        "X": X.tolist(), "y": y.tolist(), "X_test": X_test.tolist(), "bounds": [[0.0] * n_columns, [1.0] * n_columns],
+        "classes": list(range(n_classes)), "epsilon": epsilon, "delta": statement.delta,
+        "neighbours": statement.relation,
     }  # fmt: skip
+
+
+def make_cell_task(statement: Statement, data: UtilitySet, epsilon: float, split: int) -> dict[str, Any]:
+    """Make the task of a cell; the number of a split is its seed, as for other libraries."""
+    (train, test), X = data.splits[split], data.unit_features()
+    task = make_task(statement, X[train], data.y[train], X[test], data.n_classes, epsilon)
+    return task | {"seeds": [split], "with_numbers": False}
 
 
 def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
@@ -176,7 +172,7 @@ class Workers:
         def run_item(item: Any) -> dict[str, Any]:
             worker = self._free.get()
             try:
-                return worker.run_task(make(item), 2 * _FIT_MINUTES, _GIGABYTES) or {"error": "did not finish"}
+                return worker.run_task(make(item), 2 * _FIT_MINUTES) or {"error": "did not finish"}
             finally:
                 self._free.put(worker)
 
@@ -184,7 +180,7 @@ class Workers:
 
     def score(self, cells: Sequence[tuple[UtilitySet, float, int]]) -> Iterator[dict[str, float] | None]:
         """Run cells; return their scores, or None after an error, which is kept."""
-        answers = self.run(lambda cell: make_task(self.statement, *cell), cells)
+        answers = self.run(lambda cell: make_cell_task(self.statement, *cell), cells)
         for (data, _, split), answer in zip(cells, answers, strict=True):
             try:
                 if answer["error"]:
@@ -221,8 +217,7 @@ class Releases:
 
     def _draw(self, X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
-        task = public_task(self._workers.statement, X.shape[1], 2, AUDITED_EPSILON) | {"with_numbers": True}
-        task |= {"X": X.tolist(), "y": y.tolist(), "X_test": probes.tolist()}
+        task = make_task(self._workers.statement, X, y, probes, 2, AUDITED_EPSILON) | {"with_numbers": True}
         seeds = self._rng.integers(2**32, size=(_CORES, self.batch)).tolist()
         answers = list(self._workers.run(lambda some: task | {"seeds": some}, seeds))
         for answer in answers:

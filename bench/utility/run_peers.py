@@ -11,6 +11,7 @@ import argparse
 import collections
 import csv
 import itertools
+import resource
 import statistics
 import sys
 import tempfile
@@ -57,7 +58,8 @@ def peer_code(peer: str) -> str:
 def start_worker(peer: str) -> LineWorker:
     """Return a process in a peer's environment that fits cells in turn."""
     command = [peer_python(PEERS[peer][0]), HERE / "peers" / "fit.py"]
-    return LineWorker(command, single_threaded("PYTHONPATH"), quiet=True)
+    limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30}
+    return LineWorker(command, single_threaded("PYTHONPATH"), quiet=True, limits=limits)
 
 
 def fit(
@@ -71,7 +73,7 @@ def fit(
     if peer in TWO_CLASSES and data.n_classes > 2:
         return row | {"status": "not offered"}, None
     train, test = data.splits[split]
-    X = np.clip((data.X - data.lower) / (data.upper - data.lower), 0.0, 1.0)
+    X = data.unit_features()
     with tempfile.TemporaryDirectory() as folder:
         given, answer = Path(folder) / "split.npz", Path(folder) / "answer.npz"
         rows = {"X_train": X[train], "X_test": X[test], "y_train": data.y[train]}
@@ -81,7 +83,7 @@ def fit(
         rows |= {"coded_train": table[train], "coded_test": table[test], "levels": coded.levels}
         np.savez(given, n_classes=data.n_classes, indicators=data.indicators, **rows)
         task = {"function": PEERS[peer][1], "split": str(given), "answer": str(answer)}
-        done = worker.run_task(task | {"epsilon": epsilon, "delta": DELTA, "seed": split}, _MINUTES, _GIGABYTES)
+        done = worker.run_task(task | {"epsilon": epsilon, "delta": DELTA, "seed": split}, _MINUTES)
         if not done or done["error"]:
             print(done["error"][:200] if done else "", file=sys.stderr)
             return row | {"status": "failed" if done else "did not finish"}, None

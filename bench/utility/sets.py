@@ -130,9 +130,13 @@ class UtilitySet:
     n_classes: int
     splits: list[tuple[np.ndarray, np.ndarray]]
 
+    def unit_features(self) -> np.ndarray:
+        """Scale features to [0, 1] by public bounds."""
+        return np.clip((self.X - self.lower) / (self.upper - self.lower), 0.0, 1.0)
+
     def scale_features(self) -> np.ndarray:
-        """Scale features to [-1, 1] by public bounds; methods clip rows to norm 1."""
-        return 2.0 * np.clip((self.X - self.lower) / (self.upper - self.lower), 0.0, 1.0) - 1.0
+        """Scale features to [-1, 1]; methods clip rows to norm 1."""
+        return 2.0 * self.unit_features() - 1.0
 
     def code_columns(self) -> Coded:
         """Return one column per column of the table."""

@@ -8,9 +8,12 @@ imported the entry, so that no fit knows the rows of another task.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
+import pickle
 import sys
 import traceback
 import types
@@ -31,46 +34,46 @@ def load_entry(path: str) -> types.ModuleType:
     return module
 
 
-def _parts(value: object) -> list | None:
-    """List the parts of a released value: None for a number or an array of numbers, nothing where none is released."""
-    if isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
-        return None
-    if isinstance(value, (str, bytes, type, types.ModuleType)) or type(value).__module__.startswith("numpy.random"):
-        return []
-    if isinstance(value, np.ndarray):
-        if value.dtype.names:
-            return [value[name] for name in value.dtype.names]
-        return list(value.flat) if value.dtype == object else None if value.dtype.kind in "biufc" else []
-    if isinstance(value, dict):
-        return [value[key] for key in sorted(value, key=str)]
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if isinstance(value, types.FunctionType):
-        return [*(cell.cell_contents for cell in value.__closure__ or ()), *(value.__defaults__ or ())]
-    if hasattr(value, "detach"):
-        return [value.detach().cpu().numpy()]
-    # What pickle would write.
-    return [getattr(value, "__getstate__", lambda: None)()]
+class _Reader(pickle.Pickler):
+    """Lets pickle walk a model, and keeps its numbers; what cannot be pickled is left out."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.numbers = [np.zeros(0)]
+
+    def persistent_id(self, value: object) -> str | None:
+        """Keep numbers, and go no further into them, types, modules and random states."""
+        if isinstance(value, (int, float, complex, np.number, np.bool_, np.ndarray)):
+            array = np.asarray(value)
+            for part in [array[name] for name in array.dtype.names or ()] or [array]:
+                if part.dtype.kind in "biufc":
+                    self.numbers.append(np.real(np.ravel(part)).astype(float))
+            return None if array.dtype == object else "numbers"
+        closed = isinstance(value, (type, types.ModuleType))
+        return "closed" if closed or type(value).__module__.startswith("numpy.random") else None
+
+    def reducer_override(self, value: object) -> tuple:
+        """Go into variables of functions, tensors, and the state of objects."""
+        try:
+            if isinstance(value, types.FunctionType):
+                cells = [cell.cell_contents for cell in value.__closure__ or ()]
+                # As a state: a function may refer to itself.
+                return tuple, (), [cells, value.__defaults__, value.__kwdefaults__, value.__dict__]
+            if hasattr(value, "detach"):
+                return tuple, (), [value.detach().cpu().numpy()]
+            reduced = value.__reduce_ex__(4)
+        except Exception:
+            reduced = ""
+        # A string names a variable of a module.
+        return (tuple, ()) if isinstance(reduced, str) else reduced
 
 
 def list_numbers(model: object) -> list[float]:
     """List the numbers that a model holds, the first ones of very many, after a count of them."""
-    # Values are kept, lest another one gets the address of an earlier one.
-    numbers, seen, waiting = [], {}, [model]
-    while waiting:
-        value = waiting.pop()
-        if value is None or id(value) in seen:
-            continue
-        try:
-            parts = _parts(value)
-        except Exception:
-            parts = []
-        if parts is None:
-            numbers.append(np.real(np.ravel(value)).astype(float))
-            continue
-        seen[id(value)] = value
-        waiting.extend(reversed(parts))
-    flat = np.concatenate([np.zeros(0), *numbers])
+    reader = _Reader()
+    with contextlib.suppress(Exception):
+        reader.dump(model)
+    flat = np.concatenate(reader.numbers)
     return [float(flat.size), *flat[: MOST_NUMBERS - 1].tolist()]
 
 
