@@ -11,16 +11,12 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from entries import DELTA, TABLES
 from sets import CHOOSE, SMALL_DRAWS, SMALL_ROWS, load
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sections import csv_text
 
 from privsvm import PrivateLinearClassifier
 from privsvm.families.moments.scaled_descent import Budget, Recipe
@@ -35,7 +31,6 @@ OTHERS: list[dict[str, Any]] = [
     {"hats_from": math.inf}, {"n_hats": 16}, {"hat_weight": 0.25}, {"fourier_from": math.inf}, {"n_frequencies": 64},
     {"few_columns": 0}, {"evened_from": math.inf}, {"moment_share": 0.2}, {"widest": 300},
 ]  # fmt: skip
-_FIELDS = ("number", "value", "instead", "epsilon", "sets", "median", "mean", "worst", "on")
 
 
 def accuracies(name: str, changes: dict[str, Any]) -> np.ndarray:
@@ -81,12 +76,13 @@ def main() -> None:
             on = min(here, key=here.__getitem__)
             touched = [gain for gain in here.values() if gain != 0.0] or [0.0]
             told = {"median": statistics.median(touched), "mean": statistics.fmean(touched), "worst": here[on]}
-            rows.append(
-                {"number": number, "value": getattr(TABLE, number), "instead": instead, "epsilon": epsilon, "on": on}
-                | {"sets": sum(map(bool, here.values()))}
-                | {name: f"{value:.2f}" for name, value in told.items()}
-            )
-        write_text(TABLES / "ablation.csv", csv_text(_FIELDS, rows))
+            rows.append({
+                "number": number, "value": getattr(TABLE, number), "instead": instead, "epsilon": epsilon,
+                "sets": sum(map(bool, here.values())), **{name: f"{value:.2f}" for name, value in told.items()},
+                "on": on,
+            })  # fmt: skip
+        # Objects: columns hold whole numbers and others.
+        write_text(TABLES / "ablation.csv", pd.DataFrame(rows, dtype=object).to_csv(index=False))
     Sources(TABLES).measure("ablation", "recommended", closure_digest("privsvm.methods.recommended")[:12], "choose")
 
 

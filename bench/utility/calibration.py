@@ -6,16 +6,12 @@ at epsilon 1 under replace_one with a tenth held back, its statements, and their
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from entries import DELTA, TABLES
 from sets import UtilitySet, load
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sections import csv_text
 
 from privsvm.base.released import ReleasedPath
 from privsvm.files import write_text
@@ -95,7 +91,7 @@ def main() -> None:
             rows.append(measure_split(load(name), split))
             print(rows[-1], flush=True)
         Sources(TABLES).measure("calibration", "release", closure_digest(train.__module__)[:12], name)
-    write_text(CSV, csv_text(list(rows[0]), rows))
+    write_text(CSV, pd.DataFrame(rows).to_csv(index=False))
 
 
 if __name__ == "__main__":

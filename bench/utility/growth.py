@@ -8,20 +8,15 @@ splits and draws of noise. Sets that this code measured are skipped.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
-import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from entries import DELTA, TABLES
 from sets import CHOOSE, load
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sections import csv_text
 
 from privsvm import PrivateLinearClassifier, save
 from privsvm.files import write_text
@@ -81,9 +76,9 @@ def main() -> None:
             continue
         if sources.is_current("growth", "recommended", code, name):
             continue
-        text = path.read_text() if path.exists() else ""
-        others = [row for row in csv.DictReader(text.splitlines()) if row["set"] != name]
-        write_text(path, csv_text(_FIELDS, [*others, *measure(name)]))
+        others = pd.read_csv(path, dtype=str)
+        rows = pd.concat([others[others["set"] != name], pd.DataFrame(measure(name)).astype(str)])
+        write_text(path, rows.to_csv(index=False))
         sources.measure("growth", "recommended", code, name)
 
 

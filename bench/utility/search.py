@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from entries import DELTA, TABLES
 from sets import UtilitySet, load
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sections import csv_text
 
 from privsvm import ObjectivePerturbationClassifier, PrivateSearch
 from privsvm.files import write_text
@@ -86,7 +82,7 @@ def main() -> None:
             noise = f"{sigma / len(data.splits[0][0]):.4f}"
             plan = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}
             rows.append({"set": name, **plan, **row})
-        write_text(TABLE, csv_text(_FIELDS, rows))
+        write_text(TABLE, pd.DataFrame(rows, columns=_FIELDS).to_csv(index=False))
         Sources(TABLES).measure("search", "private search", closure_digest(PrivateSearch.__module__)[:12], name)
 
 
