@@ -8,22 +8,22 @@ resumes: results are kept as long as the method's sources are unchanged.
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import json
 import multiprocessing
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lib"))
 
-from sections import csv_text, markdown_table, sources_table, with_section
+from sections import markdown_table, sources_table, with_section
 
 from privsvm.auditing.methods import Claims, audit_method, relations_of
 from privsvm.files import write_text
@@ -107,105 +107,93 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def group_rows(rows: list[dict[str, str]], key: Callable[[dict[str, str]], Any]) -> dict[Any, list[dict[str, str]]]:
-    """Group rows by a key, in its order."""
-    return {value: list(group) for value, group in itertools.groupby(sorted(rows, key=key), key)}
+def read_rows() -> pd.DataFrame:
+    """Read the present rows as text; none without the file."""
+    return pd.read_csv(CSV, dtype=str, keep_default_na=False) if CSV.exists() else pd.DataFrame(columns=HEAD, dtype=str)
 
 
-def cells_of(rows: list[dict[str, str]]) -> list[list[dict[str, str]]]:
-    """Group bounds by cell: method, variant, relation and stated epsilon."""
-    names = ("method", "variant", "relation", "epsilon")
-    return list(group_rows(rows, lambda row: tuple(row[name] for name in names)).values())
+def list_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each method, variant, relation and stated epsilon, with its `largest` bound."""
+    rows = rows.assign(
+        claimed=rows.status == "claimed", refuted=rows.refuted == "True", stated=rows.epsilon.astype(float),
+        gaussian=rows.bound == "gaussian", largest=rows.low.astype(float),
+    )  # fmt: skip
+    kept = ["claimed", "refuted", "stated", "draws", "looks_at", "reachable"]
+    cells = rows.groupby(["method", "variant", "relation", "epsilon"], as_index=False)
+    return cells.agg(dict.fromkeys(kept, "first") | {"gaussian": "any", "largest": "max"})
 
 
-def largest(bounds: list[dict[str, str]]) -> float:
-    """Return the largest bound of a cell."""
-    return max(float(row["low"]) for row in bounds)
-
-
-def stated_epsilons(rows: list[dict[str, str]]) -> list[str]:
+def stated_epsilons(cells: pd.DataFrame) -> list[str]:
     """List the stated epsilons."""
-    return sorted({row["epsilon"] for row in rows}, key=float)
+    return sorted(set(cells.epsilon), key=float)
 
 
-def audit_table(rows: list[dict[str, str]]) -> str:
+def audit_table(cells: pd.DataFrame) -> str:
     """Write the largest bound of each cell; bold where it refutes."""
-    lines, epsilons = [], stated_epsilons(rows)
-    audits = group_rows(rows, lambda row: (row["status"] == "claimed", row["method"], row["variant"], row["relation"]))
-    for (claimed, method, variant, relation), audit_rows in audits.items():
-        texts = dict.fromkeys(epsilons, "–")
-        for bounds in cells_of(audit_rows):
-            text = f"{largest(bounds):.3g}"
-            texts[bounds[0]["epsilon"]] = f"**{text}**" if bounds[0]["refuted"] == "True" else text
+    lines, epsilons = [], stated_epsilons(cells)
+    for (claimed, method, variant, relation), audit in cells.groupby(["claimed", "method", "variant", "relation"]):
+        texts = {
+            one.epsilon: f"**{one.largest:.3g}**" if one.refuted else f"{one.largest:.3g}" for one in audit.itertuples()
+        }
         name = f"`{method}`" + (f", {variant}" if variant else "") + (", claimed" if claimed else "")
-        draws = " to ".join(f"{count:,}" for count in sorted({int(row["draws"]) for row in audit_rows}))
-        lines.append([name, relation, draws, *texts.values()])
+        draws = " to ".join(f"{count:,}" for count in sorted(set(audit.draws.astype(int))))
+        lines.append([name, relation, draws, *(texts.get(epsilon, "–") for epsilon in epsilons)])
     return markdown_table(["method", "neighbours", "draws", *(f"stated {epsilon}" for epsilon in epsilons)], lines)
 
 
-def group_of(bounds: list[dict[str, str]]) -> str:
+def group_of(cell: Any) -> str:
     """Name the mechanism of a cell's releases, and how they are drawn."""
-    first = bounds[0]
-    if first["status"] == "claimed":
+    if cell.claimed:
         return "false claims"
-    if first["looks_at"] == "every selection":
+    if cell.looks_at == "every selection":
         return "selections by the exponential mechanism"
-    if "batches" in first["variant"]:
+    if "batches" in cell.variant:
         return "Gaussian noise on steps that sample rows"
-    if not any(row["bound"] == "gaussian" for row in bounds):
+    if not cell.gaussian:
         return "Laplace noise"
-    if first["reachable"] == "inf":
+    if cell.reachable == "inf":
         return TRAININGS
     names = {
         "all noisy numbers": "Gaussian noise on every step",
         "all noisy numbers, replayed": "Gaussian noise on sums that depend on it",
     }
-    return names.get(first["looks_at"], "Gaussian noise on a solution")
+    return names.get(cell.looks_at, "Gaussian noise on a solution")
 
 
-def answer(rows: list[dict[str, str]]) -> str:
+def answer(cells: pd.DataFrame) -> str:
     """Sum up the table in two sentences."""
-    proved, claimed = ([cell for cell in cells_of(rows) if (cell[0]["status"] == "claimed") == kind] for kind in (0, 1))
-    broken, caught = (sum(cell[0]["refuted"] == "True" for cell in cells) for cells in (proved, claimed))
-    if broken:
-        return f"**{broken} of {len(proved)} audits refute a proof.** The tables below name them."
-    shown = statistics.median(largest(cell) / float(cell[0]["epsilon"]) for cell in proved)
-    methods = len({cell[0]["method"] for cell in claimed})
+    proved, claimed = cells[~cells.claimed], cells[cells.claimed]
+    if proved.refuted.any():
+        return f"**{proved.refuted.sum()} of {len(proved)} audits refute a proof.** The tables below name them."
     return (
-        f"None of {len(proved)} audits refutes a proof, and the median audit of a proved method shows {shown:.0%} of "
-        f"the stated epsilon. Of the {len(claimed)} audits of {methods} methods with a false claim, {caught} refute it."
+        f"None of {len(proved)} audits refutes a proof, and the median audit of a proved method shows "
+        f"{(proved.largest / proved.stated).median():.0%} of the stated epsilon. Of the {len(claimed)} audits of "
+        f"{claimed.method.nunique()} methods with a false claim, {claimed.refuted.sum()} refute it."
     )
 
 
-def summary(rows: list[dict[str, str]]) -> str:
+def summary(cells: pd.DataFrame) -> str:
     """Write for each kind of release the share of the stated epsilon that audits show."""
-    groups: dict[str, list[list[dict[str, str]]]] = {}
-    for bounds in cells_of(rows):
-        groups.setdefault(group_of(bounds), []).append(bounds)
-    lines, epsilons = [], stated_epsilons(rows)
-    for name, members in sorted(groups.items()):
-        texts = []
-        for epsilon in epsilons:
-            shares = [largest(bounds) / float(epsilon) for bounds in members if bounds[0]["epsilon"] == epsilon]
-            texts.append(f"{min(shares):.0%}, {statistics.median(shares):.0%}" if shares else "–")
-        refuted = sum(bounds[0]["refuted"] == "True" for bounds in members)
-        lines.append([name, f"{refuted} of {len(members)}", *texts])
+    lines, epsilons = [], stated_epsilons(cells)
+    shares = cells.largest / cells.stated
+    for name, members in cells.groupby([group_of(cell) for cell in cells.itertuples()]):
+        shown = shares[members.index].groupby(members.epsilon)
+        texts = [
+            f"{shown.min()[one]:.0%}, {shown.median()[one]:.0%}" if one in shown.groups else "–" for one in epsilons
+        ]
+        lines.append([name, f"{members.refuted.sum()} of {len(members)}", *texts])
     return markdown_table(["releases", "refuted", *(f"stated {epsilon}" for epsilon in epsilons)], lines)
 
 
-def picture(rows: list[dict[str, str]]) -> str:
+def picture(cells: pd.DataFrame) -> str:
     """Draw the largest bound of every method for a stated epsilon of 1."""
     from privsvm_bench.charts import BLUE, AuditBar, audit_bars
     from privsvm_bench.palette import CLAIMED
 
-    found: dict[tuple[bool, str], tuple[float, bool]] = {}
-    for bounds in cells_of(rows):
-        if float(bounds[0]["epsilon"]) == 1.0:
-            name = (bounds[0]["status"] == "claimed", bounds[0]["method"])
-            refuted = bounds[0]["refuted"] == "True"
-            found[name] = max(found.get(name, (0.0, False)), (largest(bounds), refuted))
+    highest = cells[cells.stated == 1.0].sort_values(["claimed", "method", "largest", "refuted"])
     bars = [
-        AuditBar(name, CLAIMED if claimed else BLUE, claimed, *found[claimed, name]) for claimed, name in sorted(found)
+        AuditBar(one.method, CLAIMED if one.claimed else BLUE, one.claimed, one.largest, one.refuted)
+        for one in highest.groupby(["claimed", "method"]).tail(1).itertuples()
     ]
     return audit_bars(bars, 1.0, "Largest lower bound on epsilon of every audited method, where epsilon 1 is stated")
 
@@ -226,7 +214,7 @@ def main() -> None:
     holds = confirm(chosen) if options.confirm else True
     wanted = [] if options.table or options.confirm else [job for job in chosen if not job[-1].exists()]
     # New audits first, then by earlier draws, as many draws are cheap.
-    earlier = {key: int(rows[-1]["draws"]) for key, rows in earlier_rows().items()}
+    earlier = {key: int(rows.draws.iloc[-1]) for key, rows in earlier_rows().items()}
     wanted.sort(key=lambda job: -earlier.get(job[:3], sys.maxsize))
     with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
         for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
@@ -256,12 +244,12 @@ def confirm(chosen: list[Any]) -> bool:
             if error:
                 sys.exit(f"error: {error}")
             rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-        pairs = zip(rows, earlier[job[:3]], strict=True)
-        return len(rows), max(abs(float(row["low"]) - float(stated["low"])) for row, stated in pairs)
+        pairs = zip(rows, earlier[job[:3]].low, strict=True)
+        return len(rows), max(abs(float(row["low"]) - float(stated)) for row, stated in pairs)
 
     for name, group in itertools.groupby(sorted(chosen, key=lambda job: job[0]), lambda job: job[0]):
         audits = [job for job in group if job[:3] in earlier]
-        draws = [int(earlier[job[:3]][0]["draws"]) for job in audits]
+        draws = [int(earlier[job[:3]].draws.iloc[0]) for job in audits]
         # Few draws are quick.
         candidates = [job for job, count in zip(audits, draws, strict=True) if count == min(draws)]
         holds &= Sources(CSV.parent).confirm_sample(
@@ -270,31 +258,29 @@ def confirm(chosen: list[Any]) -> bool:
     return holds
 
 
-def earlier_rows() -> dict[tuple[str, ...], list[dict[str, str]]]:
+def earlier_rows() -> dict[tuple[str, ...], pd.DataFrame]:
     """Read the rows of the present CSV by method, variant and relation."""
-    if not CSV.exists():
-        return {}
-    with CSV.open(encoding="utf-8", newline="") as file:
-        return group_rows(list(csv.DictReader(file)), lambda row: (row["method"], row["variant"], row["relation"]))
+    return dict(iter(read_rows().groupby(["method", "variant", "relation"])))
 
 
 def write(everything: list[Any]) -> None:
     """Write CSV and page from kept audits; others keep their earlier rows."""
-    rows_by_audit: dict[tuple[str, ...], list[dict[str, Any]]] = earlier_rows()
+    rows_by_audit = earlier_rows()
     for job in everything:
         if job[-1].exists():
-            rows_by_audit[job[:3]] = json.loads(job[-1].read_text(encoding="utf-8"))["rows"]
-    write_text(CSV, csv_text(HEAD, itertools.chain(*(rows_by_audit.get(job[:3], []) for job in everything))))
-    rows = list(itertools.chain(*earlier_rows().values()))
-    write_text(PICTURE, picture(rows))
+            rows_by_audit[job[:3]] = pd.DataFrame(json.loads(job[-1].read_text(encoding="utf-8"))["rows"])
+    rows = [rows_by_audit[job[:3]] for job in everything if job[:3] in rows_by_audit]
+    write_text(CSV, pd.concat(rows)[list(HEAD)].to_csv(index=False))
+    cells = list_cells(read_rows())
+    write_text(PICTURE, picture(cells))
     sections = [
-        answer(rows),
+        answer(cells),
         "![Epsilon that an audit shows for each method: proved methods end at the stated 1, claimed ones far beyond]"
         "(images/audits.svg)",
         "Share of the stated epsilon that the largest bound shows, as smallest and median over the audits of a kind:",
-        summary(rows),
+        summary(cells),
         "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
-        audit_table(rows),
+        audit_table(cells),
         sources_table(Sources(CSV.parent), ["audits"]),
     ]
     missing = [" ".join(filter(None, job[:3])) for job in everything if job[:3] not in rows_by_audit]
