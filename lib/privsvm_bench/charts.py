@@ -122,6 +122,12 @@ def svg_text(figure: Figure, title: str, variables: Mapping[str, str] | None = N
     return f"<svg {head}>{content}"
 
 
+def page_svg(figure: Figure, title: str, narrow: bool = False) -> str:
+    """Write a figure as `svg_text` does, in the colours of the report; `narrow` ones are for a phone."""
+    kind = "narrow" if narrow else "wide"
+    return svg_text(figure, title, VARIABLES).replace("<svg ", f'<svg class="curves {kind}" ', 1)
+
+
 @dataclasses.dataclass(frozen=True)
 class AuditBar:
     """One method's row of `audit_bars`."""
@@ -146,18 +152,11 @@ class AuditBar:
 _BAR_END = 3.0
 
 
-def audit_bars(
-    bars: Sequence[AuditBar],
-    stated: float,
-    title: str,
-    *,
-    narrow: bool = False,
-    variables: Mapping[str, str] | None = None,
-) -> str:
+def audit_bars(bars: Sequence[AuditBar], stated: float, title: str, *, narrow: bool = False, alone: bool = True) -> str:
     """Draw the audit of each method as a bar in its row, against a line at the epsilon that all state.
 
-    Proved methods come first in `bars`. `title` is the alternative text, and `variables` as for `svg_text`. `narrow` is
-    for a phone, with the names above the bars. Returns an ``<svg>`` element.
+    Proved methods come first in `bars`. `title` is the alternative text. `narrow` is for a phone, with the names above
+    the bars, and `alone` for a file. Returns an ``<svg>`` element.
     """
     heading, row, top, bottom = 28, 38 if narrow else 22, 24, 46
     width, left, right = (
@@ -205,4 +204,4 @@ def audit_bars(
                     weight="bold" if bar.refuted else "normal",
                 )  # fmt: skip
                 y += row
-        return svg_text(figure, title, variables)
+        return svg_text(figure, title) if alone else page_svg(figure, title, narrow)

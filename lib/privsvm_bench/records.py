@@ -397,6 +397,12 @@ class Result(_Models, _Job):
         }
         return cls(**(shared | outcome))
 
+    @property
+    def points(self) -> list[int]:
+        """Indices of the curve's points by ascending epsilon; a reference has one."""
+        finite = (index for index, epsilon in enumerate(self.epsilons) if math.isfinite(epsilon))
+        return [0] if self.is_reference else sorted(finite, key=self.epsilons.__getitem__)
+
     def worth(self, index: int) -> Worth:
         """Name the worth of the epsilon at an index in one word, the same everywhere."""
         return "refuted" if self.status == "claimed" and is_refuted(self.guarantees[index]) else self.status

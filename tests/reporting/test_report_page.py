@@ -247,7 +247,7 @@ def test_what_is_not_recovered_is_not_called_open(error: float) -> None:
     context = page_context(
         whole(), records=ReportRecords(attacks=[attack_of(make_attack("wine", "ppsvm_linear", (error, error)))])
     )
-    assert context["known_sample"][0]["broken"] == 0
+    assert context["known_sample"][0]["broken"] == []
     words = words_of(page_with(make_attack("wine", "p", (error,))))
     assert "0 of 1 entities are open" in words
     assert "computes all other rows" not in words

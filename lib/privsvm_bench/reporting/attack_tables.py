@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm_bench.records import CondensedRowsAttack, CondensedSplit, KnownSampleAttack
+from privsvm_bench.reporting.curve_charts import attack_svg
 
 # Errors below it are round-off: the attacked values are known to eight digits.
 RECOVERED = 1e-8
@@ -19,57 +21,26 @@ _GROUP = 3
 
 
 def tabulate_known_sample(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
-    """Sum up the rows that the known-sample attack recovers from every entity."""
+    """Add to each attack its chart and the entities whose rows it recovers, with the least and most rows needed."""
     shown = []
     for attack in attacks:
-        rows = []
-        for entity in attack.entities:
-            error = entity.error_at_rows_needed
-            rows.append({**vars(entity), "broken": error is not None and error <= RECOVERED})
-        needed = [row["rows_needed"] for row in rows if row["broken"]]
-        shown.append(
-            {
-                "method": attack.method,
-                "dataset": attack.dataset,
-                "kernel": attack.kernel,
-                "mbar": attack.mbar,
-                "n_rows": attack.n_rows,
-                "entities": rows,
-                "broken": len(needed),
-                "fewest": min(needed, default=None),
-                "most": max(needed, default=None),
-            }
-        )
-    return shown
-
-
-def collect_known_sample(attacks: Sequence[KnownSampleAttack]) -> list[dict[str, Any]]:
-    """Curves of the known-sample attack: largest error against the number of known rows, one curve an entity."""
-    return [
-        {
-            "rows": attack.n_rows,
-            "curves": [
-                {
-                    "name": entity.entity,
-                    "features": entity.features,
-                    "needed": entity.rows_needed,
-                    "known": entity.curve.known,
-                    "error": [float(f"{value or 0.0:.3g}") for value in entity.curve.max_error],
-                    "share": [float(f"{value or 0.0:.3g}") for value in entity.curve.recovered_share],
-                }
-                for entity in attack.entities
-            ],
+        needed = {
+            entity.entity: entity.rows_needed
+            for entity in attack.entities
+            if entity.error_at_rows_needed is not None and entity.error_at_rows_needed <= RECOVERED
         }
-        for attack in attacks
-    ]
+        fewest, most = min(needed.values(), default=None), max(needed.values(), default=None)
+        chart = functools.partial(attack_svg, attack)
+        shown.append({**vars(attack), "broken": list(needed), "fewest": fewest, "most": most, "chart": chart})
+    return shown
 
 
 def tabulate_condensed_rows(attacks: Sequence[CondensedRowsAttack], condensed: bool = False) -> list[dict[str, Any]]:
     """Sum up the attacks on condensed rows over the splits, one row for each record.
 
-    Figures of splits are `_median_and_range`. ``third_member`` is the largest error of all splits; None if the attack
-    does not apply or there is no group of three. `condensed` means that the rows were condensed for all methods: a
-    method that condenses then reveals only such rows.
+    Figures of splits are `_median_and_range` of each field of `CondensedSplit`. ``third_member`` is the largest error
+    of all splits; None if the attack does not apply or there is no group of three. `condensed` means that the rows were
+    condensed for all methods: a method that condenses then reveals only such rows.
     """
     shown = []
     names = [field.name for field in dataclasses.fields(CondensedSplit)]
@@ -81,6 +52,7 @@ def tabulate_condensed_rows(attacks: Sequence[CondensedRowsAttack], condensed: b
         lost = [count for count in columns["lost_classes"] if count]
         shown.append(
             {
+                **over_splits,
                 "dataset": attack.dataset,
                 "method": attack.method,
                 "label": attack.method or "the stage condense",
@@ -93,20 +65,13 @@ def tabulate_condensed_rows(attacks: Sequence[CondensedRowsAttack], condensed: b
                 "grouped": _median_and_range(
                     _GROUP * groups / rows for groups, rows in shares if groups is not None and rows
                 ),
-                "linked": over_splits["linkage_rate"],
-                "guessed": over_splits["guessing_rate"],
-                "auc": over_splits["membership_auc"],
-                "certain": over_splits["certain_members"],
                 # Chance level: how often a random row would be its own nearest neighbour.
                 "certain_by_chance": _median_and_range(
                     1.0 / (others + 1.0) for others in columns["other_rows"] if others
                 ),
-                "nearest": nearest,
                 "verbatim": nearest is not None and nearest["median"] <= RECOVERED,
                 "nearly": nearest is not None and nearest["median"] <= NEARLY,
                 "lost": {"low": min(lost), "high": max(lost), "splits": len(lost)} if lost else None,
-                "size_ratio": over_splits["size_ratio"],
-                "label_purity": over_splits["label_purity"],
                 # Fewer than all where there are many.
                 "drawn": over_splits["linked_rows"] if columns["linked_rows"] != columns["n_rows"] else None,
             }
@@ -121,7 +86,7 @@ def pick_condensed_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any
     the table or None: ``nearest`` (to training rows, of all), ``centres`` (the same of fuzzy centres), ``third`` (the
     nearest with known third members), ``certain`` and ``auc`` (the highest).
     """
-    rows = sorted((row for row in table if not row["twice"]), key=lambda row: row["nearest"]["median"])
+    rows = sorted((row for row in table if not row["twice"]), key=lambda row: row["nearest_row"]["median"])
 
     def highest(key: str) -> Mapping[str, Any] | None:
         return max((row for row in rows if row[key]), key=lambda row: row[key]["median"], default=None)
@@ -132,8 +97,8 @@ def pick_condensed_findings(table: Sequence[Mapping[str, Any]]) -> dict[str, Any
         "nearest": next(iter(rows), None),
         "centres": next((row for row in rows if row["kind"] == "fcm"), None),
         "third": next((row for row in rows if row["third_member_known"]), None),
-        "certain": highest("certain"),
-        "auc": highest("auc"),
+        "certain": highest("certain_members"),
+        "auc": highest("membership_auc"),
     }
 
 

@@ -30,6 +30,11 @@ def verdict_on(guarantee: Guarantee, status: Status) -> Verdict:
     return _proof_verdict(guarantee) if theorem_holds(status) else _claim_verdict(guarantee)
 
 
+def note_on(guarantee: Guarantee, status: Status) -> str:
+    """State in words what is known of one epsilon; `status` is the whole curve's."""
+    return "no guarantee stated" if status == "none" else verdict_on(guarantee, status).text
+
+
 def _same_relation(guarantee: Guarantee) -> bool:
     """Whether the witness is for the neighbours that the guarantee is for."""
     return guarantee.witness is not None and guarantee.witness.neighbours == guarantee.neighbours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +15,10 @@ from matplotlib.ticker import MaxNLocator
 
 from privsvm.privacy.statement import STATUSES, Status, theorem_holds
 from privsvm_bench import charts
-from privsvm_bench.charts import MARKERS, RED, VARIABLES, named, new_figure, style, svg_text
+from privsvm_bench.charts import MARKERS, RED, named, new_figure, page_svg, style, svg_text
 from privsvm_bench.palette import CLAIMED, COLOURS, NONE, SYMBOLS, Look
+from privsvm_bench.records import KnownSampleAttack, Result
+from privsvm_bench.reporting.claim_tables import note_on
 from privsvm_bench.reporting.text import score_text, short_number
 
 # Height of a label and its longest text, in pixels and letters.
@@ -103,27 +106,25 @@ class Scale:
     title: str
     factor: float = 1.0
 
-    def values(self, curve: Mapping[str, Any], statistic: int) -> list[float | None]:
-        """Values of a curve on the axis: mean, deviation, low or high; None where the metric is undefined."""
-        columns = curve["values"].get(self.metric, [[]] * 4)
-        return [None if value is None else self.factor * value for value in columns[statistic]]
+    def values(self, result: Result, statistic: str) -> list[float | None]:
+        """Values of a curve on the axis, at its points; None where the metric is undefined."""
+        values = (result.value(self.metric, statistic, index) for index in result.points)
+        return [None if value is None else self.factor * round(value, 4) for value in values]
 
-    def finite_values(self, curve: Mapping[str, Any], statistic: int) -> list[float]:
+    def finite_values(self, result: Result, statistic: str) -> list[float]:
         """Values of a curve that are defined."""
-        return [value for value in self.values(curve, statistic) if value is not None]
+        return [value for value in self.values(result, statistic) if value is not None]
 
 
 ACCURACY = Scale("accuracy", "Accuracy, %", 100.0)
 
 
-def accuracy_range(
-    curves: Sequence[Mapping[str, Any]], first: int | None, scale: Scale = ACCURACY
-) -> tuple[float, float]:
+def accuracy_range(curves: Sequence[Result], first: str | None, scale: Scale = ACCURACY) -> tuple[float, float]:
     """Find the least and the highest value of curves, with the band of the first method."""
     values = [
         value
         for curve in curves
-        for statistic in ((0, 2, 3) if curve["method"] == first else (0,))
+        for statistic in (("mean", "low", "high") if curve.method == first else ("mean",))
         for value in scale.finite_values(curve, statistic)
     ]
     return min(values, default=0.0), max(values, default=scale.factor)
@@ -133,33 +134,41 @@ def accuracy_range(
 class CurveChart:
     """One metric of a dataset against epsilon.
 
-    `figure` is an entry of `curve_figures`, with ``limits`` of the axis if several charts share one. `names` and
-    `looks` are of all methods of the report. `key` holds the numbers of the methods to draw; the first proved one is
-    thick, with a band between percentiles. With `every_band` no method is thick, and all private ones have a band.
+    `results` are of the dataset, `grid` holds its epsilons, and `looks` those of all methods. `key` names the methods
+    to draw; the first proved one is thick, with a band between percentiles. With `every_band` no method is thick, and
+    all private ones have a band. Several charts may share the `limits` of the axis.
 
     With `chosen`, an index into the grid, each epsilon gets a line that the page's selector shows or hides, and each
     private method outside of `key` a curve of class ``more``.
     """
 
-    figure: Mapping[str, Any]
-    names: Sequence[str]
-    looks: Sequence[Look]
-    key: Sequence[int]
+    results: Sequence[Result]
+    grid: Sequence[float]
+    looks: Mapping[str, Look]
+    key: Sequence[str]
     scale: Scale = ACCURACY
     chosen: int | None = None
     every_band: bool = False
+    limits: tuple[float, float] | None = None
+
+    @property
+    def chips(self) -> list[dict[str, Any]]:
+        """Entries of the legend: the methods that the chart opens with, then the other private ones."""
+        worst = {result.method: result.worst for result in self.results}
+        others = [method for method, status in worst.items() if method not in self.key and status != "none"]
+        return [{"method": name, "status": worst[name], "more": name in others} for name in [*self.key, *others]]
 
     def svg(self, narrow: bool = False, alone: bool = False) -> str:
         """Draw the chart; `narrow` is for a phone, without names beside the curves, `alone` is for a file."""
         curves = [
-            curve
-            for curve in self.figure["curves"]
-            if self.scale.finite_values(curve, 0)
-            and (curve["method"] in self.key or (self.chosen is not None and curve["status"] != "none"))
+            result
+            for result in self.results
+            if self.scale.finite_values(result, "mean")
+            and (result.method in self.key or (self.chosen is not None and result.status != "none"))
         ]
-        proved = {curve["method"] for curve in curves if theorem_holds(curve["status"])}
+        proved = {curve.method for curve in curves if curve.theorem_holds}
         first = None if self.every_band else next((method for method in self.key if method in proved), None)
-        labels = {} if narrow else {c["method"]: self._label(c) for c in curves if c["method"] in self.key}
+        labels = {} if narrow else {curve.method: _label(curve) for curve in curves if curve.method in self.key}
         width, height = (380, 320) if narrow else (980, max(400, 70 + _LINE * len(labels)))
         left, right = (38, 12) if narrow else (58, _MARK + _LETTER * max(map(len, labels.values()), default=0))
         bottom, top = (44 if narrow else 48), 12
@@ -167,77 +176,56 @@ class CurveChart:
             picture, (axes,) = new_figure(width, height)
             axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
             self._set_axes(axes, curves, first, narrow, width - left - right)
-            for index, epsilon in enumerate(self.figure["grid"] if self.chosen is not None else ()):
+            for index, epsilon in enumerate(self.grid if self.chosen is not None else ()):
                 axes.axvline(epsilon, color=charts.INK, linewidth=1.4, linestyle=(0, (3, 3)), gid=f"at-{index}")
             least, most = axes.get_ylim()
             ends = []
             # Proved methods last, on top of the others, and the first on top of all.
             order = {status: -place for place, status in enumerate(STATUSES)}
-            for curve in sorted(curves, key=lambda curve: (curve["method"] == first, order[curve["status"]])):
+            for curve in sorted(curves, key=lambda curve: (curve.method == first, order[curve.status])):
                 look = self._draw(axes, curve, first)
-                end = bottom + (height - top - bottom) * (self.scale.finite_values(curve, 0)[-1] - least) / (
-                    most - least
-                )
-                if curve["method"] in labels:
-                    ends.append(_End(end, labels[curve["method"]], self._heading(curve), look))
+                last = self.scale.finite_values(curve, "mean")[-1]
+                end = bottom + (height - top - bottom) * (last - least) / (most - least)
+                if curve.method in labels:
+                    ends.append(_End(end, labels[curve.method], _heading(curve), look))
             _write_labels(picture, width - right, ends, height - top - 4)
             subject = self.scale.title.removesuffix(", %")
             extent = " of all methods" if self.every_band else " of the main methods" if self.chosen is None else ""
-            title = f"{subject}{extent} against epsilon on {self.figure['name']}"
-            drawn = svg_text(picture, title, None if alone else VARIABLES)
-        if alone:
-            return drawn
-        for index in range(len(self.figure["grid"])):
+            title = f"{subject}{extent} against epsilon on {self.results[0].dataset}"
+            drawn = svg_text(picture, title) if alone else page_svg(picture, title, narrow)
+        for index in range(0 if alone else len(self.grid)):
             hidden = "" if index == self.chosen else " hidden"
             drawn = drawn.replace(f'<g id="at-{index}"', f'<g class="cursor" data-at="{index}"{hidden}')
-        return drawn.replace("<svg ", f'<svg class="curves {"narrow" if narrow else "wide"}" ', 1)
+        return drawn
 
-    def _label(self, curve: Mapping[str, Any]) -> str:
-        name = self.names[curve["method"]]
-        short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-        return short + (f", {curve['worst']}" if curve["status"] == "claimed" else "")
-
-    def _heading(self, curve: Mapping[str, Any]) -> str:
-        return f"{self.names[curve['method']]} — {curve['worst']}"
-
-    def _draw(self, axes: Axes, curve: Mapping[str, Any], first: int | None) -> dict[str, Any]:
+    def _draw(self, axes: Axes, curve: Result, first: str | None) -> dict[str, Any]:
         """Draw one curve with its band, and return the arguments of its line."""
-        method, status = curve["method"], curve["status"]
-        look = _look(status, self.looks[method], method == first)
-        means = self.scale.finite_values(curve, 0)
-        points = self._describe_points(curve)
-        heading = self._heading(curve)
-        if not curve["epsilons"]:
-            named(axes.axhline(means[0], **look), heading)
+        look = _look(curve.status, self.looks[curve.method], curve.method == first)
+        means, heading = self.scale.values(curve, "mean"), _heading(curve)
+        if curve.is_reference:
+            named(axes.axhline(self.scale.finite_values(curve, "mean")[0], **look), heading)
             return look
-        epsilons = [
-            epsilon
-            for epsilon, value in zip(curve["epsilons"], self.scale.values(curve, 0), strict=True)
-            if value is not None
+        drawn = [
+            (curve.epsilons[index], mean) for index, mean in zip(curve.points, means, strict=True) if mean is not None
         ]
-        (line,) = axes.plot(epsilons, means, **look, clip_on=False)
-        named(line, heading, more=method not in self.key, points=[f"{heading}: {point}" for point in points])
-        low, high = self.scale.finite_values(curve, 2), self.scale.finite_values(curve, 3)
-        has_band = status != "none" if self.every_band else method == first
+        epsilons = [epsilon for epsilon, _ in drawn]
+        (line,) = axes.plot(epsilons, [mean for _, mean in drawn], **look, clip_on=False)
+        points = [f"{heading}: {point}" for point in self._describe_points(curve)]
+        named(line, heading, more=curve.method not in self.key, points=points)
+        low, high = self.scale.finite_values(curve, "low"), self.scale.finite_values(curve, "high")
+        has_band = curve.status != "none" if self.every_band else curve.method == first
         if has_band and len(low) == len(high) == len(epsilons):
             axes.fill_between(epsilons, low, high, color=look["color"], alpha=0.13, linewidth=0, gid="band")
         return look
 
-    def _describe_points(self, curve: Mapping[str, Any]) -> list[str]:
+    def _describe_points(self, curve: Result) -> list[str]:
         """Describe each drawn point: its epsilon and what is known of it, mean, deviation and percentiles."""
-        columns = [self.scale.values(curve, statistic) for statistic in range(4)]
-        statements = (
-            [
-                f"ε = {short_number(epsilon)} ({known})"
-                for epsilon, known in zip(curve["epsilons"], curve["known"], strict=True)
-            ]
-            if curve["epsilons"]
-            else [""]
-        )
+        columns = [self.scale.values(curve, statistic) for statistic in ("mean", "sd", "low", "high")]
         points = []
-        for statement, mean, spread, low, high in zip(statements, *columns, strict=True):
+        for index, mean, spread, low, high in zip(curve.points, *columns, strict=True):
             if mean is not None:
-                text = f"{statement}: {self._number(mean, spread)}" if statement else self._number(mean, spread)
+                known = note_on(curve.guarantees[index], curve.status)
+                text = f"ε = {short_number(curve.epsilons[index])} ({known}): {self._number(mean, spread)}"
                 has_range = low is not None and high is not None
                 points.append(text + (f" (95 % from {self._number(low)} to {self._number(high)})" if has_range else ""))
         return points
@@ -247,15 +235,13 @@ class CurveChart:
             return score_text(mean, spread)
         return f"{mean:.1f}" + ("" if spread is None else f" ± {spread:.1f}") + " %"
 
-    def _set_axes(
-        self, axes: Axes, curves: Sequence[Mapping[str, Any]], first: int | None, narrow: bool, width: float
-    ) -> None:
+    def _set_axes(self, axes: Axes, curves: Sequence[Result], first: str | None, narrow: bool, width: float) -> None:
         """Set scales, ticks and titles of the axes, which are `width` pixels wide."""
-        grid = self.figure["grid"]
         axes.set_xscale("log")
-        room = 10 ** (0.03 * max(math.log10(grid[-1] / grid[0]), 1.0))
-        axes.set_xlim(grid[0] / room, grid[-1] * room)
-        ticks = _thin_out(grid, (26 if narrow else 34) * math.log10(grid[-1] / grid[0] * room**2) / width)
+        room = 10 ** (0.03 * max(math.log10(self.grid[-1] / self.grid[0]), 1.0))
+        axes.set_xlim(self.grid[0] / room, self.grid[-1] * room)
+        gap = (26 if narrow else 34) * math.log10(self.grid[-1] / self.grid[0] * room**2) / width
+        ticks = _thin_out(self.grid, gap)
         axes.set_xticks(ticks, [short_number(epsilon) for epsilon in ticks])
         axes.minorticks_off()
         axes.tick_params(length=0)
@@ -264,25 +250,38 @@ class CurveChart:
         axes.set_xlabel("ε (smaller is more private)" if narrow else "stated epsilon (smaller is more private)")
         if not narrow:
             axes.set_ylabel(self.scale.title)
-        limits = self.figure.get("limits", accuracy_range(curves, first, self.scale))
+        limits = self.limits or accuracy_range(curves, first, self.scale)
         levels = MaxNLocator(7, steps=[1, 2, 5, 10]).tick_values(*limits)
         axes.set_yticks(levels, [f"{level:g}" for level in levels])
         axes.set_ylim(levels[0], levels[-1])
 
 
-def attack_svg(attack: Mapping[str, Any], title: str) -> str:
+def _label(curve: Result) -> str:
+    name = curve.method if len(curve.method) <= _LONGEST else f"{curve.method[: _LONGEST - 1]}…"
+    return name + (f", {curve.worst}" if curve.status == "claimed" else "")
+
+
+def _heading(curve: Result) -> str:
+    return f"{curve.method} — {curve.worst}"
+
+
+def attack_svg(attack: KnownSampleAttack, title: str) -> str:
     """Draw the largest error of recovered rows against the number of known rows: one line for each entity."""
-    curves = attack["curves"]
-    width, height, left, bottom, top = 980, max(360, 70 + _LINE * len(curves)), 64, 48, 12
-    labels = [f"{curve['name'][:_LONGEST]} ({curve['features']} features)" for curve in curves]
+    width, height, left, bottom, top = 980, max(360, 70 + _LINE * len(attack.entities)), 64, 48, 12
+    labels = [f"{entity.entity[:_LONGEST]} ({entity.features} features)" for entity in attack.entities]
     right = _MARK + _LETTER * max(map(len, labels))
     with style():
         picture, (axes,) = new_figure(width, height)
         axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
         axes.set_yscale("log")
-        axes.set_ylim(_EXACT / 3, 3 * max(10.0, *(error for curve in curves for error in curve["error"])))
+        # Three digits, as in the tooltips.
+        errors = [
+            [max(float(f"{error or 0.0:.3g}"), _EXACT) for error in entity.curve.max_error]
+            for entity in attack.entities
+        ]
+        axes.set_ylim(_EXACT / 3, 3 * max(10.0, *itertools.chain(*errors)))
         axes.set_yticks([10.0**power for power in range(-16, 1, 4)], [f"1e{power}" for power in range(-16, 1, 4)])
-        axes.set_xlim(0, 1.02 * max(count for curve in curves for count in curve["known"]))
+        axes.set_xlim(0, 1.02 * max(count for entity in attack.entities for count in entity.curve.known))
         axes.set(xlabel="rows of the entity that the attacker knows", ylabel="largest error (standard deviations)")
         axes.minorticks_off()
         axes.tick_params(length=0)
@@ -292,18 +291,18 @@ def attack_svg(attack: Mapping[str, Any], title: str) -> str:
         axes.text(1, _RECOVERED / 2, "below: recovered ", **below)
         low, high = (math.log10(limit) for limit in axes.get_ylim())
         ends = []
-        for number, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+        for number, (entity, label, heights) in enumerate(zip(attack.entities, labels, errors, strict=True)):
             mark = MARKERS[SYMBOLS[number % len(SYMBOLS)]]
             look: dict[str, Any] = {"color": COLOURS[number % 6][0], "linewidth": 2.0, "marker": mark, "markersize": 8}
+            curve = entity.curve
             points = [
-                f"{curve['name']}: {count} known rows, {curve['needed']} needed; largest error {short_number(error)}; "
-                f"{short_number(100 * share)} % of the other rows recovered"
-                for count, error, share in zip(curve["known"], curve["error"], curve["share"], strict=True)
+                f"{entity.entity}: {count} known rows, {entity.rows_needed} needed; largest error "
+                f"{short_number(error or 0.0)}; {short_number(100 * (share or 0.0))} % of the other rows recovered"
+                for count, error, share in zip(curve.known, curve.max_error, curve.recovered_share, strict=True)
             ]
-            errors = [max(error, _EXACT) for error in curve["error"]]
-            (line,) = axes.plot(curve["known"], errors, **look, clip_on=False)
+            (line,) = axes.plot(curve.known, heights, **look, clip_on=False)
             named(line, label, points=points)
-            end = bottom + (height - top - bottom) * (math.log10(errors[-1]) - low) / (high - low)
+            end = bottom + (height - top - bottom) * (math.log10(heights[-1]) - low) / (high - low)
             ends.append(_End(end, label, label, look))
         _write_labels(picture, width - right, ends, height - top - 4)
-        return svg_text(picture, title, VARIABLES).replace("<svg ", '<svg class="curves wide" ', 1)
+        return page_svg(picture, title)

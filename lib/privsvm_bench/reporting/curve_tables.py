@@ -114,8 +114,8 @@ def curve_rows(results: Sequence[Result], reference_epsilon: float = 1.0) -> lis
         if result.is_reference:
             points = [(epsilon, 0) for epsilon in grids[result.dataset]]
         else:
-            points = [(epsilon, index) for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon)]
-        rows += [_curve_row(result, epsilon, index, colour) for epsilon, index in sorted(points)]
+            points = [(result.epsilons[index], index) for index in result.points]
+        rows += [_curve_row(result, epsilon, index, colour) for epsilon, index in points]
     return rows
 
 
@@ -146,18 +146,11 @@ def _epsilon_cell(result: Result, epsilon: float) -> float | None:
     return {"claimed": math.inf, "none": None}.get(result.status, _round(epsilon))
 
 
-def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
-    return repr(value) if isinstance(value, float) else value
-
-
 def curves_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
     """Write rows of `curve_rows` as CSV text; an undefined value is an empty cell, infinity is ``inf``."""
-    columns = curve_columns() if columns is None else columns
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=columns, lineterminator="\n")
+    fields = curve_columns() if columns is None else columns
+    writer = csv.DictWriter(buffer, fields, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for row in rows:
-        writer.writerow({column: _cell(row.get(column)) for column in columns})
+    writer.writerows(rows)
     return buffer.getvalue()

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.errors import without_absolute_paths
-from privsvm.privacy.gate import Guarantee
-from privsvm.privacy.statement import Status
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
-from privsvm_bench.reporting.claim_tables import right_guess, verdict_on
+from privsvm_bench.reporting.claim_tables import note_on, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.results import by_status, group_by
 from privsvm_bench.reporting.text import percent_score, score_text, short_number, unique
@@ -68,60 +66,11 @@ def _table_row(result: Result, grid: Sequence[float], metric: str) -> dict[str, 
             if index is None
             else {
                 "score": score_text(result.value(metric, "mean", index), result.value(metric, "sd", index)),
-                "note": _note(result.guarantees[index], result.status),
+                "note": note_on(result.guarantees[index], result.status),
             }
             for index in indices
         ],
     }
-
-
-def _note(guarantee: Guarantee, status: Status) -> str:
-    """State what is known of one epsilon."""
-    return "no guarantee stated" if status == "none" else verdict_on(guarantee, status).text
-
-
-def curve_figures(
-    results: Sequence[Result], grids: Mapping[str, list[float]], method_index: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    """Gather the numbers behind the charts of the datasets, compactly: they are most of a large page."""
-    of_dataset = group_by(results, "dataset")
-    return [
-        {
-            "name": dataset,
-            "grid": grid,
-            "curves": [_curve(result, method_index[result.method]) for result in of_dataset[dataset]],
-        }
-        for dataset, grid in grids.items()
-    ]
-
-
-def _curve(result: Result, method: int) -> dict[str, Any]:
-    keep = [0]
-    if not result.is_reference:
-        finite = (index for index, epsilon in enumerate(result.epsilons) if math.isfinite(epsilon))
-        keep = sorted(finite, key=lambda index: result.epsilons[index])
-    values = {}
-    for metric in metrics_to_draw([result]):
-        columns = [
-            [_round(result.value(metric, statistic, index)) for index in keep]
-            for statistic in ("mean", "sd", "low", "high")
-        ]
-        if any(value is not None for value in columns[0]):
-            values[metric] = columns
-    curve: dict[str, Any] = {
-        "method": method,
-        "status": result.status,
-        "worst": result.worst,
-        "epsilons": [] if result.is_reference else [result.epsilons[index] for index in keep],
-        "values": values,
-    }
-    if not result.is_reference:
-        curve["known"] = [_note(result.guarantees[index], result.status) for index in keep]
-    return curve
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str]:

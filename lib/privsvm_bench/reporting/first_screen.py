@@ -133,14 +133,6 @@ def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str,
     return {status: sorted(rows, key=lambda row: (-row["mean"], row["method"])) for status, rows in groups.items()}
 
 
-def data_set_rows(results: Sequence[Result], grid: Sequence[float]) -> list[dict[str, Any]]:
-    """Collect for each epsilon of the selector the best proved method of every dataset, as rows of `best_proved`.
-
-    A dataset without that epsilon shows its nearest.
-    """
-    return [{"epsilon": epsilon, "rows": best_proved(results, epsilon)} for epsilon in grid]
-
-
 def claims_by_origin(results: Iterable[Result]) -> dict[str, list[str]]:
     """Group claims by their origin: ``papers``, ``own`` (classes outside the library) and ``settings``.
 

@@ -11,7 +11,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
-from privsvm_bench.records import CondenseTimings, Result, Timing
+from privsvm_bench.records import Result, Timing
 from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.results import by_status, group_by
@@ -130,19 +130,6 @@ def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[di
             }
         )
     return rows
-
-
-def condensing_rows(timings: Iterable[CondenseTimings]) -> list[dict[str, Any]]:
-    """Mean seconds to condense each dataset."""
-    return [
-        {
-            "dataset": timing.dataset,
-            "kind": timing.condense,
-            "splits": len(timing.condense_seconds),
-            "seconds": statistics.fmean(timing.condense_seconds),
-        }
-        for timing in timings
-    ]
 
 
 def parameter_rows(results: Iterable[Result]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from markupsafe import Markup, escape
 
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.statement import STATUSES, theorem_holds
-from privsvm_bench.charts import VARIABLES, AuditBar, audit_bars
+from privsvm_bench.charts import audit_bars
 from privsvm_bench.palette import COLOURS, Look, looks_of
 from privsvm_bench.records import (
     Attack,
@@ -29,14 +30,13 @@ from privsvm_bench.records import (
 from privsvm_bench.reporting.attack_tables import (
     NEARLY,
     RECOVERED,
-    collect_known_sample,
     pick_condensed_findings,
     tabulate_condensed_rows,
     tabulate_known_sample,
 )
 from privsvm_bench.reporting.audit_tables import audit_bars_of, audit_rows
 from privsvm_bench.reporting.claim_tables import broken_claims, contradictions
-from privsvm_bench.reporting.curve_charts import CurveChart, Scale, accuracy_range, attack_svg
+from privsvm_bench.reporting.curve_charts import CurveChart, Scale, accuracy_range
 from privsvm_bench.reporting.curve_tables import (
     curve_columns,
     curve_rows,
@@ -45,15 +45,11 @@ from privsvm_bench.reporting.curve_tables import (
     metric_columns,
     nearest_epsilon,
 )
-from privsvm_bench.reporting.dataset_sections import (
-    curve_figures,
-    dataset_sections,
-    key_methods,
-    metrics_to_draw,
-)
-from privsvm_bench.reporting.first_screen import answers, claims_by_origin, data_set_rows, rank_methods
+from privsvm_bench.reporting.dataset_sections import best_proved, dataset_sections, key_methods, metrics_to_draw
+from privsvm_bench.reporting.first_screen import answers, claims_by_origin, rank_methods
 from privsvm_bench.reporting.glossary import glossary
-from privsvm_bench.reporting.guarantee_cards import condensing_rows, guarantee_cards, parameter_rows, timing_rows
+from privsvm_bench.reporting.guarantee_cards import guarantee_cards, parameter_rows, timing_rows
+from privsvm_bench.reporting.results import group_by
 from privsvm_bench.reporting.text import count_in_words, percent, score_text, short_number
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -70,18 +66,14 @@ RANDOMNESS_TEXT = {
 }
 
 
-def _methods_in_order(results: Sequence[Result]) -> list[str]:
-    """Proved methods first; a method that is claimed anywhere is listed with the claims."""
+def _looks_of(results: Sequence[Result]) -> dict[str, Look]:
+    """Choose colours and mark of each method; proved ones come first, those claimed anywhere with the claims."""
     rank: dict[str, int] = {}
     for result in results:
         rank[result.method] = max(rank.get(result.method, 0), STATUSES.index(result.status))
-    return sorted(rank, key=lambda method: (rank[method], method))
-
-
-def _looks_of(results: Sequence[Result], methods: Sequence[str]) -> list[Look]:
-    """Choose colours and mark of each method."""
+    methods = sorted(rank, key=lambda method: (rank[method], method))
     implementations = {result.method: result.implementation for result in results}
-    return looks_of([implementations[method] for method in methods])
+    return dict(zip(methods, looks_of([implementations[method] for method in methods]), strict=True))
 
 
 def _claims_context(results: Sequence[Result], reference_epsilon: float) -> dict[str, Any]:
@@ -118,97 +110,67 @@ def page_names(results: Sequence[Result]) -> dict[str, str]:
     return {name: f"{name}.html" for name in names} if len(names) > 1 else {}
 
 
-def figure_stem(data_set: str, pages: Mapping[str, str]) -> str:
-    """Name the files of a data set's figure, without their endings."""
-    return pages[data_set].removesuffix(".html") if pages else "accuracy"
+def _charts_of(
+    results: Sequence[Result], grids: Mapping[str, list[float]], looks: Mapping[str, Look], reference_epsilon: float
+) -> dict[str, CurveChart]:
+    """Prepare a chart of the main methods on each dataset."""
+    return {
+        name: CurveChart(members, grids[name], looks, key_methods(members, reference_epsilon))
+        for name, members in group_by(results, "dataset").items()
+    }
 
 
-def _audit_svg(bars: Sequence[AuditBar], stated: float, narrow: bool = False) -> str:
-    """Draw audited against stated epsilons, in the colours of the page."""
-    title = f"Largest epsilon that an audit shows of each method, where epsilon {stated:g} is stated"
-    drawn = audit_bars(bars, stated, title, narrow=narrow, variables=VARIABLES)
-    return drawn.replace("<svg ", f'<svg class="curves {"narrow" if narrow else "wide"}" ', 1)
-
-
-def _draw_metric(
-    figure: Mapping[str, Any], names: Sequence[str], looks: Sequence[Look], metric: str, title: str
-) -> str:
+def _draw_metric(chart: CurveChart, metric: str, title: str) -> str:
     """Draw one metric of all methods on a dataset."""
-    return CurveChart(figure, names, looks, range(len(names)), Scale(metric, title), every_band=True).svg()
-
-
-def _draw_attack(figures: Sequence[Mapping[str, Any]], number: int, title: str) -> str:
-    """Draw the errors of one known-sample attack."""
-    return attack_svg(figures[number], title)
-
-
-def _key_numbers(
-    results: Sequence[Result], data_set: str, methods: Sequence[str], reference_epsilon: float
-) -> list[int]:
-    """Return the numbers of the methods that a chart of one data set opens with."""
-    members = [result for result in results if result.dataset == data_set]
-    return [methods.index(method) for method in key_methods(members, reference_epsilon)]
-
-
-def _chips(figure: Mapping[str, Any], key: Sequence[int]) -> list[dict[str, Any]]:
-    """List the curves of a chart for its legend: those that it opens with, then the other private ones."""
-    curves = {curve["method"]: curve["worst"] for curve in figure["curves"]}
-    others = [method for method, status in curves.items() if method not in key and status != "none"]
-    return [{"method": method, "status": curves[method], "more": method in others} for method in [*key, *others]]
+    everything = [result.method for result in chart.results]
+    return dataclasses.replace(chart, key=everything, scale=Scale(metric, title), every_band=True).svg()
 
 
 def _first_screen(
     results: Sequence[Result],
-    figures: Sequence[Mapping[str, Any]],
-    grids: Mapping[str, Sequence[float]],
+    charts: Mapping[str, CurveChart],
     reference_epsilon: float,
-    methods: Sequence[str],
-    looks: Sequence[Look],
     own_datasets: Collection[str],
 ) -> dict[str, Any]:
     """Compute the sentence, the chart and the tables that the selector of epsilon drives, and the small charts."""
     # The reader's own tables, if there are some; the first with a proved method leads.
-    scope = [name for name in grids if name in own_datasets] or list(grids)
+    scope = [name for name in charts if name in own_datasets] or list(charts)
     chosen_results = [result for result in results if result.dataset in scope]
     proved = [result.dataset for result in chosen_results if result.theorem_holds]
     lead = (proved or scope)[0]
-    grid = grids[lead]
+    grid = charts[lead].grid
     chosen = nearest_epsilon(grid, reference_epsilon)
-    figure = next(figure for figure in figures if figure["name"] == lead)
-    keys = {figure["name"]: _key_numbers(results, figure["name"], methods, reference_epsilon) for figure in figures}
+    chart = dataclasses.replace(charts[lead], chosen=chosen)
+    at_each = grid if len(charts) > 1 else []
     return {
         "lead": lead,
         "chosen": chosen,
         "buttons": len(grid) <= _MOST_BUTTONS,
         "answers": answers(chosen_results, lead, grid),
-        "overview": [] if len(grids) == 1 else [rank_methods(results, epsilon) for epsilon in grid],
-        "data_set_rows": [] if len(grids) == 1 else data_set_rows(results, grid),
-        "chart": CurveChart(figure, methods, looks, keys[lead], chosen=chosen).svg,
-        "chips": _chips(figure, keys[lead]),
-        "look_of": dict(zip(methods, looks, strict=True)),
-        "small_multiples": functools.partial(_small_multiples, figures, methods, looks, keys),
+        "overview": [rank_methods(results, epsilon) for epsilon in at_each],
+        # A dataset without an epsilon of the selector shows its nearest.
+        "data_set_rows": [{"epsilon": epsilon, "rows": best_proved(results, epsilon)} for epsilon in at_each],
+        "chart": chart.svg,
+        "chips": chart.chips,
+        "look_of": chart.looks,
+        "small_multiples": functools.partial(_small_multiples, list(charts.values())),
+        "metric_chart": functools.partial(_draw_metric, charts[lead]),
     }
 
 
-def _small_multiples(
-    figures: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    looks: Sequence[Look],
-    keys: Mapping[str, Sequence[int]],
-) -> list[dict[str, Any]]:
+def _small_multiples(charts: Sequence[CurveChart]) -> list[dict[str, Any]]:
     """Draw the main methods of each data set on one axis of accuracy, with a legend for each."""
-    shown = {
-        figure["name"]: [curve for curve in figure["curves"] if curve["method"] in keys[figure["name"]]]
-        for figure in figures
-    }
-    ranges = [accuracy_range(curves, next(iter(keys[name]), None)) for name, curves in shown.items()]
+    ranges = []
+    for chart in charts:
+        shown = [result for result in chart.results if result.method in chart.key]
+        ranges.append(accuracy_range(shown, next(iter(chart.key), None)))
     limits = (min(low for low, _ in ranges), max(high for _, high in ranges))
     return [
         {
-            "svg": CurveChart({**figure, "limits": limits}, names, looks, keys[figure["name"]]).svg(narrow=True),
-            "chips": [chip for chip in _chips(figure, keys[figure["name"]]) if not chip["more"]],
+            "svg": dataclasses.replace(chart, limits=limits).svg(narrow=True),
+            "chips": [chip for chip in chart.chips if not chip["more"]],
         }
-        for figure in figures
+        for chart in charts
     ]
 
 
@@ -253,21 +215,21 @@ def page_context(
         results = [result for result in results if result.dataset == data_set]
         records = records.of_data_set(data_set)
     grids = epsilon_grids(results, reference_epsilon)
-    methods = _methods_in_order(results)
-    method_index = {method: index for index, method in enumerate(methods)}
+    looks = _looks_of(results)
+    methods = list(looks)
     pairs = {(result.method, result.status) for result in results}
     metrics = metrics_to_draw(results) or {"accuracy": "Accuracy"}
     # The same for all results.
     condensed = next((result.condense for result in results if result.condense != "none"), None)
-    looks = _looks_of(results, methods)
-    figures = curve_figures(results, grids, method_index)
-    first = _first_screen(results, figures, grids, reference_epsilon, methods, looks, own_datasets)
-    audited = [record for record in records.audits if record.method in method_index and record.cells]
-    stated, bars = audit_bars_of(results, audited, dict(zip(methods, looks, strict=True)), reference_epsilon)
+    charts = _charts_of(results, grids, looks, reference_epsilon)
+    first = _first_screen(results, charts, reference_epsilon, own_datasets)
+    audited = [record for record in records.audits if record.method in looks and record.cells]
+    stated, bars = audit_bars_of(results, audited, looks, reference_epsilon)
+    title = f"Largest epsilon that an audit shows of each method, where epsilon {stated:g} is stated"
     return {
         "experiment": experiment,
         **first,
-        "stem": figure_stem(first["lead"], pages),
+        "stem": first["lead"] if pages else "accuracy",
         "claimed_by": claims_by_origin(results),
         "own": [name for name in grids if name in own_datasets],
         "pages": pages,
@@ -280,25 +242,22 @@ def page_context(
         "proved_methods": sorted({result.method for result in results if result.theorem_holds}),
         **_claims_context(results, reference_epsilon),
         # The chart of claims is on the overview, the table of those that fail here on every page.
-        "audit_chart": functools.partial(_audit_svg, bars, stated) if bars and data_set is None else None,
+        "audit_chart": functools.partial(audit_bars, bars, stated, title, alone=False)
+        if bars and data_set is None
+        else None,
         "audit_stated": stated,
         **_attacks_context(records.attacks, condensed),
         "audits": audit_rows(audited),
         "audited_methods": audited_methods,
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "datasets": dataset_sections(results, grids, metrics),
-        "metric_chart": functools.partial(_draw_metric, figures[0], methods, looks),
         "metrics": list(metrics.items()),
         "cards": guarantee_cards(results, methods, reference_epsilon),
         "timings": timing_rows(records.timings, results),
-        "condensing": condensing_rows(records.condensing),
+        "condensing": records.condensing,
         "prepared": without_absolute_paths([dataclasses.asdict(record) for record in records.prepared]),
         "origin": origin,
         "parameters": parameter_rows(results),
-        "attack_chart": functools.partial(
-            _draw_attack,
-            collect_known_sample([attack for attack in records.attacks if isinstance(attack, KnownSampleAttack)]),
-        ),
     }
 
 
@@ -326,7 +285,12 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        breakable=_breakable, counted=count_in_words, definition=_definition, percent=percent, short=short_number
+        breakable=_breakable,
+        counted=count_in_words,
+        definition=_definition,
+        mean=statistics.fmean,
+        percent=percent,
+        short=short_number,
     )
     environment.globals.update(
         colours={f"--c{light[1:]}": (light, dark) for light, dark in COLOURS},
@@ -378,16 +342,12 @@ def report_files(results: Sequence[Result], **options: Any) -> dict[str, str]:
         files[f"pages/{page}"] = render_page(results, data_set=name, **options)
     # The overview has these inside, to be complete alone; all other pages share one copy.
     files |= {"assets/report.css": _text("style.css.jinja"), "assets/report.js": _text("report.js.jinja")}
-    methods = _methods_in_order(results)
-    looks = _looks_of(results, methods)
     reference = options.get("reference_epsilon", 1.0)
-    grids = epsilon_grids(results, reference)
-    method_index = {method: index for index, method in enumerate(methods)}
+    charts = _charts_of(results, epsilon_grids(results, reference), _looks_of(results), reference)
     rows = curve_rows(results, reference)
-    for figure in curve_figures(results, grids, method_index):
-        stem = figure_stem(figure["name"], page_names(results))
-        key = _key_numbers(results, figure["name"], methods, reference)
-        files[f"pages/{stem}.svg"] = CurveChart(figure, methods, looks, key).svg(alone=True)
-        drawn = (row for row in rows if row["dataset"] == figure["name"])
+    for name, chart in charts.items():
+        stem = name if len(charts) > 1 else "accuracy"
+        files[f"pages/{stem}.svg"] = chart.svg(alone=True)
+        drawn = (row for row in rows if row["dataset"] == name)
         files[f"pages/{stem}.csv"] = curves_csv(drawn, [*curve_columns(()), *metric_columns("accuracy")])
     return files
