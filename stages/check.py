@@ -15,7 +15,8 @@ from privsvm_bench.jobs.model_files import check_arrays
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import ModelRecord, Result, read, read_tracked
-from privsvm_bench.reporting import curve_rows, curves_csv, metrics_record, read_results
+from privsvm_bench.reporting.curve_tables import curve_rows, curves_csv, metrics_record
+from privsvm_bench.reporting.results import read_results
 from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.stage import run
 

@@ -28,16 +28,20 @@ def main(arguments: list[str] | None = None) -> None:
     die_with_parent()
 
     # Lazy, so that --help and a wrong argument answer at once.
-    from privsvm_bench import records, reporting
+    from privsvm_bench import records
     from privsvm_bench.jobs.job import ReportJob
+    from privsvm_bench.reporting.curve_tables import curve_rows, curves_csv, metrics_record
+    from privsvm_bench.reporting.page import ReportRecords, report_files
+    from privsvm_bench.reporting.provenance import provenance
+    from privsvm_bench.reporting.results import read_results
 
     job = read_job(ReportJob, options.parameters)
     reference = job.reference_epsilon
-    results = reporting.read_results(options.results, options.audits)
+    results = read_results(options.results, options.audits)
     condensing = [options.timings / "_condense" / f"{name}.json" for name in {result.dataset for result in results}]
-    files = reporting.report_files(
+    files = report_files(
         results,
-        records=reporting.ReportRecords(
+        records=ReportRecords(
             timings=records.read_timings(
                 path for name in options.results for path in records.timing_files(name, options.timings)
             ),
@@ -49,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
             prepared=records.read_prepared(options.prepared),
             left_out=job.left_out,
         ),
-        origin=reporting.provenance(),
+        origin=provenance(),
         experiment=job.experiment or results[0].experiment,
         reference_epsilon=reference,
         own_datasets=job.own_datasets,
@@ -58,13 +62,13 @@ def main(arguments: list[str] | None = None) -> None:
     private = {Path(name).stem for name in options.results if Path(name).is_relative_to("data/private")}
     shared, own = ([item for item in results if (item.dataset in private) == is_own] for is_own in (False, True))
     numbers = [
-        (paths, reporting.metrics_record(chosen, reference), reporting.curve_rows(chosen, reference))
+        (paths, metrics_record(chosen, reference), curve_rows(chosen, reference))
         for paths, chosen in (((options.output_metrics, options.output_curves), shared), (options.output_private, own))
         if paths
     ]
     for (metrics_path, curves_path), metrics, rows in numbers:
         write_json(metrics_path, metrics)
-        write_text(curves_path, reporting.curves_csv(rows))
+        write_text(curves_path, curves_csv(rows))
     folder = Path(options.output_html).parent
     # Remove pages of former datasets too.
     shutil.rmtree(folder / "pages", ignore_errors=True)

@@ -23,7 +23,7 @@ from privsvm.escaping import markdown_text, spreadsheet_cell
 from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema, read_schema
 from privsvm_bench.records import Result, read, seal
-from privsvm_bench.reporting import report_files
+from privsvm_bench.reporting.page import report_files
 from privsvm_bench.tracking.runs import collect_runs
 
 hostile = pytest.importorskip("tests.fuzz.hostile", reason="DuckDB, ONNX and MLflow come with requirements-dev.lock")

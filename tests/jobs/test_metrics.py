@@ -19,8 +19,9 @@ from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths
 from privsvm_bench.metrics import METRICS, Metric, Predictions, area_under_curve, compute_metrics
 from privsvm_bench.records import ModelRecord, Result, read, write
-from privsvm_bench.reporting import curve_rows, curves_csv, metrics_record, page_context, render_page
+from privsvm_bench.reporting.curve_tables import curve_rows, curves_csv, metrics_record
 from privsvm_bench.reporting.glossary import glossary_page
+from privsvm_bench.reporting.page import page_context, render_page
 from privsvm_bench.tracking.runs import collect_runs
 
 

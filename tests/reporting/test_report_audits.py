@@ -10,8 +10,8 @@ from synthetic_results import make_audit_cell, make_result, results_of
 from privsvm_bench.charts import BLUE, AuditBar, audit_bars
 from privsvm_bench.palette import CLAIMED, Look
 from privsvm_bench.records import AuditCell, AuditRecord, with_audits
-from privsvm_bench.reporting import ReportRecords, page_context, render_page
 from privsvm_bench.reporting.audit_tables import audit_bars_of
+from privsvm_bench.reporting.page import ReportRecords, page_context, render_page
 
 
 def record(method: str, *cells: AuditCell) -> AuditRecord:

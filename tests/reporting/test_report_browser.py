@@ -15,7 +15,8 @@ from tests.waits import wait_until
 
 from privsvm.privacy.statement import theorem_holds
 from privsvm_bench.records import read_prepared, read_timings
-from privsvm_bench.reporting import ReportRecords, read_results, report_files
+from privsvm_bench.reporting.page import ReportRecords, report_files
+from privsvm_bench.reporting.results import read_results
 
 pytestmark = [pytest.mark.browser, needs_browser]
 

@@ -43,20 +43,14 @@ from privsvm_bench.records import (
     read_timings,
     seal,
 )
-from privsvm_bench.reporting import (
-    ReportRecords,
-    curve_rows,
-    metrics_record,
-    page_context,
-    read_results,
-    render_page,
-    report_files,
-)
 from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.claim_tables import right_guess
+from privsvm_bench.reporting.curve_tables import curve_rows, metrics_record
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.glossary import glossary
+from privsvm_bench.reporting.page import ReportRecords, page_context, render_page, report_files
 from privsvm_bench.reporting.provenance import provenance
+from privsvm_bench.reporting.results import read_results
 from privsvm_bench.reporting.text import count_in_words, percent, short_number
 from privsvm_bench.tracking.runs import collect_runs
 

@@ -15,7 +15,8 @@ import pytest
 from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of
 
 from privsvm.errors import PrivSVMError
-from privsvm_bench.reporting import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon, read_results
+from privsvm_bench.reporting.curve_tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
+from privsvm_bench.reporting.results import read_results
 
 STAGE = Path(__file__).parents[2] / "stages" / "report.py"
 
