@@ -14,7 +14,7 @@ from privsvm_bench.datasets.prepared import load_prepared
 from privsvm_bench.jobs.model_files import check_arrays
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.metrics import METRICS
-from privsvm_bench.records import ModelRecord, Result, read, read_tracked
+from privsvm_bench.records import ModelRecord, Result, read
 from privsvm_bench.reporting.curve_tables import curve_rows, curves_csv, metrics_record
 from privsvm_bench.reporting.results import read_results
 from privsvm_bench.workflow.private_outputs import private_folder
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     jobs = params.train_jobs()
     for name in ("index.html", "tracking.json"):
         require((Path("reports") / name).is_file(), f"reports/{name}: file not found; run `make run`")
-    tracked = read_tracked("reports/tracking.json")
+    tracked = read(dict[str, dict[str, str]], "reports/tracking.json")
     # Reading refuses edited files, and a guarantee that contradicts itself or that its own audit refutes.
     folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
     audits = [f"data/audits/{method}.json" for method in params.methods_to_audit()]

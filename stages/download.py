@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     job = read_job(DownloadJob, options.parameters)
     die_with_parent()
-    source = download_raw(options.dataset, options.file, options.output, job.settings, job.mirror)
+    source = download_raw(options.dataset, options.file, options.output, job.settings)
     print(printable(f"{options.dataset}/{options.file}: from {without_passwords(source)}"), file=sys.stderr)
 
 

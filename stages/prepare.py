@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from privsvm_bench.datasets.catalogue import raw_files, resolve
+from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.jobs.job import PrepareJob
 from privsvm_bench.workflow.finished import FinishedJob
 from privsvm_bench.workflow.stage import die_with_parent, read_job, run
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     die_with_parent()
     job = read_job(PrepareJob, options.parameters)
     entry = resolve(options.dataset, job.settings)
-    raw = [Path(options.raw) / name for name in raw_files(options.dataset, job.settings)]
+    raw = [Path(options.raw) / name for name in entry.files]
     finished = FinishedJob(
         options.code,
         {**job.model_dump(), "dataset": options.dataset},

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from privsvm.command import main as privsvm
 from privsvm_bench.jobs.job import TrackJob
-from privsvm_bench.workflow.registering import register
 from privsvm_bench.workflow.stage import die_with_parent, json_argument, read_job, run
 
 _FLAGS = ("yes", "without_inspection")
@@ -28,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     flags = [f"--{name.replace('_', '-')}" for name in _FLAGS if str(options.settings.get(name)).lower() == "true"]
     code = privsvm([*command, *flags])
     if code == 0 and tracking.epsilon is not None:
+        from privsvm_bench.workflow.registering import register  # slow to import
+
         register(Path(settings["out"]), tracking, settings["dataset"], "releases")
     return code
 

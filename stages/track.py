@@ -10,7 +10,6 @@ from pathlib import Path
 from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.job import TrackJob
 from privsvm_bench.records import timing_files, write
-from privsvm_bench.workflow.registering import register
 from privsvm_bench.workflow.stage import die_with_parent, read_job, run
 
 
@@ -36,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     for (path, _), key in zip(files, keys, strict=True):
         by_dataset[path.stem][path.parent.name] = key
     for models in options.models:
-        from privsvm_bench.jobs.registration import write_first_model
+        from privsvm_bench.workflow.registering import register, write_first_model
 
         dataset, method = models.stem, models.parent.name
         with tempfile.TemporaryDirectory() as folder:

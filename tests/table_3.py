@@ -48,7 +48,9 @@ def read_training_part(dataset, role, folder):
         return _READ[dataset, role]
     entry = load_catalogue()[dataset]
     for file in entry.parts[role].files:
-        fetch_file(entry.files[file], folder / file, str(mirror), dataset=entry.name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PRIVSVM_MIRROR", str(mirror))
+            fetch_file(entry.files[file], folder / file, dataset=entry.name)
     X, labels = read_part(entry, role, folder)
     _READ[dataset, role] = X, np.where(labels.astype(int) > 0, 1.0, -1.0)
     return _READ[dataset, role]

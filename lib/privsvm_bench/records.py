@@ -638,19 +638,9 @@ def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
     return [Timing(method, dataset, **seconds) for (dataset, method), seconds in sorted(joined.items())]
 
 
-def _require_condensed(source: str, condense: Condense) -> None:
-    if condense == "none":
-        raise PrivSVMError(f"{source}: condense is 'none': must be 'ci' or 'fcm'; {_REMEDY}")
-
-
 def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTimings]:
-    """Read the seconds to condense each dataset, ordered by dataset; refuse records without condensing."""
-    all_timings = []
-    for path in paths:
-        timings = read(CondenseTimings, path)
-        _require_condensed(os.fspath(path), timings.condense)
-        all_timings.append(timings)
-    return sorted(all_timings, key=lambda item: (item.dataset, item.condense))
+    """Read the seconds to condense each dataset, ordered by dataset."""
+    return sorted((read(CondenseTimings, path) for path in paths), key=lambda record: record.dataset)
 
 
 def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
@@ -662,14 +652,12 @@ def attacks_of(results: Iterable[Result]) -> list[Attack]:
     """Collect the attacks on methods without a guarantee, ordered by dataset and method.
 
     An attack on rows that were condensed for all methods is in the results of each, and is taken once. Raises
-    PrivSVMError if two records of it differ, or it is on rows that were not condensed.
+    PrivSVMError if two records of it differ.
     """
     first_attacks: dict[tuple[str, str, str], tuple[str, Attack]] = {}
     for result in results:
         for position, attack in enumerate(result.attacks):
             source = f"results of {result.method} on {result.dataset}: attacks[{position}]"
-            if isinstance(attack, CondensedRowsAttack):
-                _require_condensed(source, attack.condense)
             # The stage, which has no name of a method, comes first.
             first, same = first_attacks.setdefault(
                 (attack.dataset, attack.method or "", attack.attack), (source, attack)
@@ -682,8 +670,3 @@ def attacks_of(results: Iterable[Result]) -> list[Attack]:
 def read_audits(paths: Iterable[str | os.PathLike[str]]) -> list[AuditRecord]:
     """Read the audits of releases, ordered by method."""
     return sorted((read(AuditRecord, path) for path in paths), key=lambda record: record.method)
-
-
-def read_tracked(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
-    """Read the keys of the results that are in MLflow, ``{dataset: {method: key}}``."""
-    return read(dict[str, dict[str, str]], path)

@@ -26,9 +26,8 @@ def mirror() -> Path:
 @pytest.fixture(autouse=True)
 def no_mirror_from_outside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a mirror of the machine, or its proxy, out of tests that do not ask for one."""
-    if "mirror" in request.fixturenames:
-        request.getfixturevalue("mirror")
-    monkeypatch.delenv("PRIVSVM_MIRROR", raising=False)
+    folder = request.getfixturevalue("mirror") if "mirror" in request.fixturenames else ""
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
     monkeypatch.setenv("NO_PROXY", "*")
 
 

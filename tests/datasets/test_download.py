@@ -50,8 +50,8 @@ def leftovers(folder: Path, *allowed: str) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in allowed)
 
 
-def fails(file: DataFile, target: Path, mirror: str | None = None) -> str:
-    message = refusal(fetch_file, file, target, mirror, dataset="toy")
+def fails(file: DataFile, target: Path) -> str:
+    message = refusal(fetch_file, file, target, dataset="toy")
     assert not target.exists()
     return message
 
@@ -143,10 +143,11 @@ def test_next_source(server, tmp_path):
     assert server.requests == ["/none", "/bad", "/bad", "/page", "/empty", "/good"]
 
 
-def test_failure_names_everything(server, tmp_path):
+def test_failure_names_everything(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(tmp_path / "nowhere"))
     server.files |= {"bad": b"other", "page": b"<html>"}
     urls = [server.url(name) for name in ("none", "bad", "page")]
-    message = fails(data_file(*urls), tmp_path / "a.data", mirror=str(tmp_path / "nowhere"))
+    message = fails(data_file(*urls), tmp_path / "a.data")
     causes = ["toy/a.data", "HTTP 404", "SHA-256 differs", "HTML page", "no such folder"]
     for words in (*causes, "PRIVSVM_MIRROR=<folder>", "data.mirror", *urls):
         assert words in message
@@ -179,20 +180,19 @@ def test_mirror(tmp_path, mirrored, monkeypatch):
     (folder / mirrored).parent.mkdir(parents=True)
     (folder / mirrored).write_bytes(lzma.compress(BODY) if mirrored.endswith("xz") else BODY)
     file = data_file(mirror_path="raw/toy/a.data.xz")
-    assert fetch_file(file, tmp_path / "a.data", str(folder), dataset="toy") == str(folder / mirrored)
-    assert (tmp_path / "a.data").read_bytes() == BODY
     monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
-    fetch_file(file, tmp_path / "b.data", str(tmp_path / "elsewhere"), dataset="toy")
-    assert (tmp_path / "b.data").read_bytes() == BODY
+    assert fetch_file(file, tmp_path / "a.data", dataset="toy") == str(folder / mirrored)
+    assert (tmp_path / "a.data").read_bytes() == BODY
 
 
-def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path):
+def test_mirror_with_wrong_bytes_is_passed_over(server, tmp_path, monkeypatch):
     folder = tmp_path / "mirror"
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(folder))
     folder.mkdir()
     (folder / "a.data").write_bytes(b"rotten")
     server.files["a"] = BODY
-    assert fetch_file(data_file(server.url("a")), tmp_path / "a.data", str(folder)) == server.url("a")
-    message = fails(data_file(), tmp_path / "b.data", str(folder))
+    assert fetch_file(data_file(server.url("a")), tmp_path / "a.data") == server.url("a")
+    message = fails(data_file(), tmp_path / "b.data")
     assert "SHA-256 differs" in message
     assert "no public address" in message
 
@@ -252,7 +252,7 @@ def stage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
 
 def test_stage(tmp_path):
     target = tmp_path / "wine.npz"
-    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"mirror":null}')
+    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"settings":{}}')
     assert done.returncode == 0
     assert target.is_file()
     wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
@@ -276,21 +276,21 @@ def test_list(capsys):
     assert row.startswith("wine: 3 classes, all 178 x 13, bundled. Bundled with scikit-learn (load_wine). ")
 
 
-def test_availability(tmp_path):
+def test_availability(tmp_path, monkeypatch):
     catalogue = load_catalogue()
     assert availability(catalogue["a1a"]) == "network"
     assert availability(catalogue["a5a"]) == "mirror only"
     assert availability(catalogue["gisette_scale"]) == "network, unverified"
     for file in catalogue["a1a"].files.values():
         (tmp_path / file.name).write_bytes(b"")
-    assert availability(catalogue["a1a"], str(tmp_path)) == "mirror"
+    monkeypatch.setenv("PRIVSVM_MIRROR", str(tmp_path))
+    assert availability(catalogue["a1a"]) == "mirror"
 
 
 def test_stage_from_the_mirror(mirror, tmp_path):
     file = resolve("a1a").files["a1a.t"]
     target = tmp_path / "a1a.t"
-    parameters = json.dumps({"settings": {}, "mirror": str(mirror)})
-    done = stage("--dataset", "a1a", "--file", "a1a.t", "--output", str(target), "--parameters", parameters)
+    done = stage("--dataset", "a1a", "--file", "a1a.t", "--output", str(target))
     assert done.returncode == 0, done.stderr
     assert sha256_of_file(target) == file.sha256
 
@@ -308,7 +308,7 @@ def test_entry_reads_as_the_manifest_says(mirror, tmp_path, name):
     # The reader compares with the catalogue, and this test with the manifest.
     entry = CATALOGUE[name]
     for file in entry.files.values():
-        assert fetch_file(file, tmp_path / file.name, str(mirror), dataset=name).startswith(str(mirror))
+        assert fetch_file(file, tmp_path / file.name, dataset=name).startswith(str(mirror))
     assert {record["role"] for record in records} == set(entry.parts)
     for record in records:
         X, labels = read_part(entry, record["role"], tmp_path)

@@ -421,7 +421,7 @@ def test_first_line_of_own_data_is_not_lost(tmp_path):
 def test_real_sets(mirror, tmp_path, name, changes, rows, features):
     entry = resolve(name, changes)
     for file in entry.files:
-        download_raw(name, file, tmp_path / file, changes, str(mirror))
+        download_raw(name, file, tmp_path / file, changes)
     arrays, description = prepare(entry, tmp_path, HOLDOUT, 0, "e")
     assert (description["n_rows"], description["n_features"]) == (rows, features)
     assert description["classes_origin"] == "declared"

@@ -81,7 +81,7 @@ def test_changes_are_merged_before_validation():
     params = read_params(REPOSITORY / "params.yaml", changes)
     assert (params.seed, params.privacy.delta, params.privacy.repeats) == (7, 1e-6, 10)
     assert params.privacy.epsilons == (0.01, 1)
-    assert params.entry_parameters("svm") == {"kernel": "linear", "C": 2.0}
+    assert params.methods["svm"].parameters == {"kernel": "linear", "C": 2.0}
     with pytest.raises(PrivSVMError, match=r"privacy\.delta: 2 is not valid.*\(line \d+, column 3\)$"):
         read_params(REPOSITORY / "params.yaml", {"privacy": {"delta": 2}})
 

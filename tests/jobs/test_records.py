@@ -50,7 +50,6 @@ from privsvm_bench.records import (
     parse,
     read,
     read_timings,
-    read_tracked,
     seal,
     write,
 )
@@ -275,7 +274,7 @@ def test_timings_are_joined_by_their_names(tmp_path: Path) -> None:
 
 def test_keys_of_tracked_results_are_read(tmp_path: Path) -> None:
     (tmp_path / "tracking.json").write_text('{"wine": {"svm": "key"}}')
-    assert read_tracked(tmp_path / "tracking.json") == {"wine": {"svm": "key"}}
+    assert read(dict[str, dict[str, str]], tmp_path / "tracking.json") == {"wine": {"svm": "key"}}
 
 
 @pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)

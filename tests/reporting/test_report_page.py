@@ -38,7 +38,6 @@ from privsvm_bench.records import (
     Result,
     Timing,
     attacks_of,
-    read_condensing,
     read_prepared,
     read_timings,
     seal,
@@ -464,7 +463,6 @@ def test_attacks_in_the_results_are_checked() -> None:
     stage = make_condensed_attack("wine", None)
     for attacks, message in (
         ([stage | {"splits": None}], r"^r.json: attacks.0.condensed_rows.splits: None is not valid; must be a list"),
-        ([stage | {"condense": "none", "splits": []}], r"svm on wine: attacks\[0\]: condense is 'none': must be"),
         (
             [stage, make_condensed_attack("wine", None, linkage_rate=0.1)],
             r"svm on wine: attacks\[1\]: differs from results of svm on wine: attacks\[0\]",
@@ -472,13 +470,6 @@ def test_attacks_in_the_results_are_checked() -> None:
     ):
         with pytest.raises(PrivSVMError, match=message):
             attacks_of(results_of(make_result("wine", "svm", "none", attacks=attacks)))
-
-
-def test_seconds_to_condense_without_condensing_are_refused(tmp_path: Any) -> None:
-    path = tmp_path / "wine.json"
-    path.write_text('{"dataset": "wine", "condense": "none", "condense_seconds": []}', encoding="utf-8")
-    with pytest.raises(PrivSVMError, match=r"wine\.json: condense is 'none': must be 'ci' or 'fcm';"):
-        read_condensing([path])
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0, "0 %"), (0.0208, "2.08 %"), (0.99999, "99.9 %"), (1.0, "100 %")])

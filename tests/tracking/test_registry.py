@@ -19,9 +19,9 @@ from privsvm import PrivateLinearClassifier, load
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.job import Privacy, TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
-from privsvm_bench.jobs.registration import FOR_COMPARISON, export_for_registry, write_first_model
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.registry import register_model
+from privsvm_bench.workflow.registering import FOR_COMPARISON, export_for_registry, write_first_model
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 12))
 

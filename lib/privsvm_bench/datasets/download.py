@@ -51,18 +51,11 @@ class _LimitedFile(io.BufferedWriter):
         return super().write(data)
 
 
-def mirror_folder(configured: str | None = None) -> str | None:
-    """Return the environment variable ``PRIVSVM_MIRROR`` if set, else `configured`."""
-    return os.environ.get("PRIVSVM_MIRROR") or configured or None
-
-
-def _find_in_mirror(file: DataFile, mirror: str | None, dataset: str | None) -> Path | None:
+def _find_in_mirror(file: DataFile, mirror: str, dataset: str | None) -> Path | None:
     """Find a file in a mirror: at its mirror path, by its bare name, or as ``<dataset>/<name>``; no hash is checked."""
-    if mirror is None:
-        return None
     names = [] if file.mirror_path is None else [file.mirror_path, Path(file.mirror_path).name]
     names += [file.name] if dataset is None else [f"{dataset}/{file.name}", file.name]
-    paths = (Path(mirror).expanduser() / name for name in names)
+    paths = (Path(mirror).expanduser() / name for name in names if mirror)
     return next((path for path in paths if path.is_file()), None)
 
 
@@ -156,15 +149,12 @@ def _download(file: DataFile, url: str, target: Path) -> None:
             raise _SourceError(differs if "hash" in str(error) else str(error).split("\n")[0]) from None
 
 
-def fetch_file(
-    file: DataFile, target: str | os.PathLike[str], mirror: str | None = None, dataset: str | None = None
-) -> str:
+def fetch_file(file: DataFile, target: str | os.PathLike[str], dataset: str | None = None) -> str:
     """Get one raw file from the mirror or its sources, in this order, and return its source.
 
-    Nothing is fetched if `target` has the right hash. The environment variable ``PRIVSVM_MIRROR`` takes precedence over
-    `mirror`, which is `data.mirror` of params.yaml. Files are unpacked on arrival, so their bytes do not depend on the
-    source. Raises PrivSVMError if all sources fail; the message names the file, the reason of each source, and how to
-    set a mirror.
+    Nothing is fetched if `target` has the right hash. The environment variable ``PRIVSVM_MIRROR`` names the mirror.
+    Files are unpacked on arrival, so their bytes do not depend on the source. Raises PrivSVMError if all sources fail;
+    the message names the file, the reason of each source, and how to set a mirror.
     """
     target = Path(target)
     remove_leftovers(target)
@@ -173,7 +163,7 @@ def fetch_file(
     label = file.name if dataset is None else f"{dataset}/{file.name}"
     tried: list[str] = []
     sources: list[Path | str] = list(file.urls)
-    folder = mirror_folder(mirror)
+    folder = os.environ.get("PRIVSVM_MIRROR", "")
     with atomic_path(target) as temporary:
         if file.path is not None:
             try:
@@ -185,7 +175,7 @@ def fetch_file(
             return file.path
         if (copy := _find_in_mirror(file, folder, dataset)) is not None:
             sources.insert(0, copy)
-        elif folder is not None:
+        elif folder:
             what = "not in it" if Path(folder).expanduser().is_dir() else "no such folder"
             tried.append(f"mirror {folder} ({what})")
         for source in sources:
@@ -228,11 +218,7 @@ def _export_bundled(entry: DatasetEntry, target: Path) -> None:
 
 
 def download_raw(
-    name: str,
-    file_name: str,
-    target: str | os.PathLike[str],
-    settings: Mapping[str, Any] | None = None,
-    mirror: str | None = None,
+    name: str, file_name: str, target: str | os.PathLike[str], settings: Mapping[str, Any] | None = None
 ) -> str:
     """Get one raw file of a dataset from any of its sources.
 
@@ -245,14 +231,14 @@ def download_raw(
         _export_bundled(entry, Path(target))
         return f"scikit-learn ({entry.bundled})"
     print(printable(f"{name}: {entry.source} {entry.licence_words}"), file=sys.stderr)
-    return fetch_file(entry.files[file_name], target, mirror, name)
+    return fetch_file(entry.files[file_name], target, name)
 
 
-def availability(entry: DatasetEntry, mirror: str | None = None) -> str:
+def availability(entry: DatasetEntry) -> str:
     """Return ``bundled``, ``mirror``, ``network``, ``network, unverified`` or ``mirror only``."""
     if entry.bundled is not None:
         return "bundled"
-    folder = mirror_folder(mirror)
+    folder = os.environ.get("PRIVSVM_MIRROR", "")
     if all(_find_in_mirror(file, folder, entry.name) is not None for file in entry.files.values()):
         return "mirror"
     if not all(file.urls for file in entry.files.values()):

@@ -56,10 +56,9 @@ class Job(Section):
 
 
 class DownloadJob(Job):
-    """Settings of a dataset to download, and a folder to look in first."""
+    """Settings of a dataset to download."""
 
     settings: dict[str, Any] = pydantic.Field(default_factory=dict)
-    mirror: str | None = None
 
 
 class PrepareJob(Job):

@@ -169,10 +169,6 @@ class Params(Section):
             if states_epsilon(entry.implementation) or "states_epsilon" in entry.parameters
         ]
 
-    def entry_parameters(self, method: str) -> dict[str, Any]:
-        """Return the parameters that a method's entry gives for all datasets."""
-        return self.methods[method].parameters
-
     def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
         """Return a method's parameters, overridden by `per_dataset`."""
         entry = self.methods[method]

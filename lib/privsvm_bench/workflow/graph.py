@@ -89,7 +89,7 @@ def audit_parameters(params: Params, method: str) -> str:
         implementation=params.methods[method].implementation,
         method=method,
         neighbours=params.privacy.neighbours,
-        parameters=params.entry_parameters(method),
+        parameters=params.methods[method].parameters,
         seed=params.seed,
     ).argument()
 
