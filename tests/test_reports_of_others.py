@@ -12,15 +12,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 import yaml
 from sklearn.svm import SVC
 
-from privsvm import PrivateLinearClassifier, PublicSchema, SVMClassifier
+from privsvm import PublicSchema, SVMClassifier
 from privsvm.tables.schema import parse_schema
-from privsvm.tables.tables import units_table
 from privsvm_bench.jobs.params import read_params
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.workflow.private_outputs import released_file
@@ -48,19 +45,6 @@ def report(name):
 
 def sklearn(number):
     return report(f"scikit-learn/scikit-learn#{number}")
-
-
-def read(folder, text, columns=None):
-    """Read a table as a release would: features and codes."""
-    (folder / "t.csv").write_text(text)
-    columns = columns or {"a": {"bounds": [0, 100], "fill": 50}, "b": {"bounds": [0, 100], "fill": 50}}
-    schema = parse_schema({"name": "t", "label": "y", "classes": ["0", "1"], "columns": columns})
-    return units_table(folder / "t.csv", schema)[:2]
-
-
-def scaled(*values):
-    """What numbers from 0 to 100 become."""
-    return [(value - 50) / 50 for value in values]
 
 
 @sklearn(4648)
@@ -107,29 +91,6 @@ def _(folder):
     assert model.score(1e4 * X, Y) == 1.0
 
 
-@report("pandas-dev/pandas#39906")
-def _(folder):
-    assert read(folder, "a,b,y\n000000,7,1\n000,8,0\n")[0].tolist() == [scaled(0, 7), scaled(0, 8)]
-
-
-@report("opendp/smartnoise-sdk#317")
-def _(folder):
-    assert re.search("bounds|declared", refusal(read, folder, "a,y\n1,0\n", {"a": {"fill": 0}}))
-
-
-@report("opendp/smartnoise-core#318")
-def _(folder):
-    assert "bounds" in refusal(read, folder, "a,y\n1,0\n", {"a": {"bounds": [1, 1], "fill": 1}})
-
-
-@report("opendp/opendp#2938")
-def _(folder):
-    # A missing or unreadable value neither drops its row nor is one more.
-    features, codes = read(folder, "a,b,y\nNaN,1,0\n,2,1\nx,3,1\n")
-    assert features.shape == (3, 2)
-    assert codes.size == 3
-
-
 def _stages():
     stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
     return [stage.get("do", stage) for stage in stages.values()]
@@ -147,30 +108,6 @@ def _(folder):
     names = [name for stage in _stages() for name in stage.get("deps", ()) if name.startswith(("lib", "stages"))]
     tracked = subprocess.run(["git", "ls-files", *names], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert all(any(line.startswith(name) for line in tracked.stdout.splitlines()) for name in names)
-
-
-YAML_KEYS = {
-    "snakemake/snakemake#2323": ("seed: 20260\n", "seed: 20260\nseed: 3\n", 'duplicate key "seed"'),
-    "kedro-org/kedro#825": ("  delta: 1.0e-5\n", "  delta: 1.0e-5\n  delta: 1.0e-6\n", 'duplicate key "delta"'),
-    "cbg-ethz/V-pipe#133": ("test_size", "testsize", "did you mean 'test_size'?"),
-    "treeverse/dvc#6078": ("seed: 20260", "seed: '20260'", "must be a whole number"),
-}
-for _name, (_old, _new, _words) in YAML_KEYS.items():
-
-    @report(_name)
-    def _(folder, old=_old, new=_new, words=_words):
-        text = (REPOSITORY / "params.yaml").read_text()
-        assert old in text
-        (folder / "params.yaml").write_text(text.replace(old, new))
-        assert words in refusal(read_params, folder / "params.yaml")
-
-
-@report("treeverse/dvc#10984")
-def _(folder):
-    text = (REPOSITORY / "params.yaml").read_text().replace("C: 1.0", "C: &c 2.5", 1).replace("C: 1.0", "C: *c")
-    (folder / "params.yaml").write_text(text)
-    methods = read_params(folder / "params.yaml").methods
-    assert methods["svm"].parameters["C"] == methods["crammer_singer"].parameters["C"] == 2.5
 
 
 @report("snakemake/snakemake#3650")
@@ -203,47 +140,6 @@ def _(folder):
     for call in (SVMClassifier().fit, PublicSchema(schema).fit_transform):
         with pytest.raises(ValueError, match=r"X is a LazyFrame of tests, which has no rows yet: pass X\.collect\(\)"):
             call(LazyFrame(), Y)
-
-
-def frames():
-    """The same table as data frames of several kinds, with a missing text."""
-    texts = ["007", "012", None] * 20
-    numbers = X[:, 0].tolist()
-    yield pd.DataFrame({"a": numbers, "b": pd.Series(texts, dtype=object)})
-    yield pd.DataFrame({"a": numbers, "b": pd.Series(texts, dtype="str")})
-    yield pd.DataFrame({"a": numbers, "b": pd.Categorical(texts)})
-    yield pa.table({"a": numbers, "b": texts})
-    yield pa.table({"a": numbers, "b": pa.array(texts).dictionary_encode()})
-
-
-# Text columns of pandas 3 are no objects; an encoder may refuse categories, or missing ones.
-for _name in ("ome/omero-metadata#93", "skrub-data/skrub#1400", "catboost/catboost#3106"):
-
-    @report(_name)
-    def _(folder):
-        columns = {"a": {"bounds": [-4, 4], "fill": 0}, "b": {"categories": ["007", "012"]}}
-        schema = parse_schema({"name": "t", "label": "y", "classes": ["0", "1"], "columns": columns})
-        first, *others = (np.asarray(PublicSchema(schema).fit_transform(frame)) for frame in frames())
-        assert first.shape[1] >= 3
-        assert all(np.array_equal(first, other) for other in others)
-
-
-# Arrays of pandas 3 are read-only.
-for _name in ("stumpy-dev/stumpy#1119", "scikit-learn/scikit-learn#27879"):
-
-    @report(_name)
-    def _(folder):
-        frame, labels = pd.DataFrame(X, columns=["a", "b", "c"]), pd.Series(Y)
-        assert not frame.to_numpy().flags.writeable
-        for model in (SVMClassifier(), PrivateLinearClassifier(bounds=(-5, 5), classes=[0, 1])):
-            assert model.fit(frame, labels).score(frame, labels) > 0
-        assert np.array_equal(frame.to_numpy(), X)
-
-
-@report("probabl-ai/skore#3088")
-def _(folder):
-    table = pa.table({"a": X[:, 0], "b": X[:, 1]})
-    assert list(SVMClassifier().fit(table, Y).feature_names_in_) == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -165,7 +165,7 @@ def test_what_the_standard_writer_writes_is_read(fields, delimiter):
 
 
 def test_numbers_have_ascii_digits():
-    assert [parse_number(text) for text in ("7", " -.5 ", "1e3", "+2.", "inf")] == [7, -0.5, 1000, 2, np.inf]
+    assert [parse_number(text) for text in ("7", " -.5 ", "1e3", "+2.", "000", "inf")] == [7, -0.5, 1000, 2, 0, np.inf]
     for text in ("1_0", "\u0661", "0x10", "1,5", "", "1 0"):
         with pytest.raises(ValueError, match=r"^"):
             parse_number(text)

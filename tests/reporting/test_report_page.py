@@ -320,18 +320,29 @@ def test_how_near_centres_are_to_training_rows_decides_the_words(nearest: float,
     assert ("are training rows" in summary) == (nearest == 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("changes", "column", "ending"),
+    [
+        ({"lost_classes": 1}, -1, "97 % 1 class lost in 1 of 3 splits"),
+        # All splits must be round-off.
+        ({"third_member_error": 1e-8}, 2, "known exactly largest error 1e-8 99.3 % of the rows"),
+        ({"third_member_error": 1.1e-8}, 2, "largest error 1.1e-8 99.3 % of the rows"),
+        # Chance is of the splits with other rows.
+        ({"membership_auc": None, "certain_members": None, "other_rows": 0}, 4, "5 % 4 % to 6 % chance: 2.7 %"),
+    ],
+)
+def test_one_split_shows_in_the_row(changes: dict[str, Any], column: int, ending: str) -> None:
+    page = page_with(make_condensed_attack("wine", "ci_svm", **changes))
+    (row,) = cells_of(page)
+    assert row[column].endswith(ending)
+    is_exact = changes.get("third_member_error", 0.0) <= 1e-8
+    assert row[2].startswith("known exactly") == ("computes the third</strong>." in page) == is_exact
+
+
 def test_lost_classes_are_said_in_the_row() -> None:
     attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
-    assert cells_of(page_with(attack))[0][-1].endswith("97 % 1 class lost in 1 of 3 splits")
     attack["splits"][0]["lost_classes"] = 2
     assert cells_of(page_with(attack))[0][-1].endswith("1 to 2 classes lost in 2 of 3 splits")
-
-
-def test_all_splits_must_be_round_off_for_known_exactly() -> None:
-    for error, expected in ((1e-8, "known exactly largest error 1e-8"), (1.1e-8, "largest error 1.1e-8")):
-        page = page_with(make_condensed_attack("wine", "ci_svm", third_member_error=error))
-        assert cells_of(page)[0][2] == f"{expected} 99.3 % of the rows"
-        assert ("computes the third</strong>." in page) == (error == 1e-8)
 
 
 def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
@@ -345,12 +356,6 @@ def test_what_was_not_attacked_is_not_said_to_be_safe() -> None:
     assert row[2] == "no group of three"
     assert row[4:6] == ["no other rows", "no other rows"]
     assert "an AUC of" not in page
-
-
-def test_chance_is_of_the_splits_with_other_rows() -> None:
-    changes = {"membership_auc": None, "certain_members": None, "other_rows": 0}
-    page = page_with(make_condensed_attack("wine", "ci_svm", **changes))
-    assert cells_of(page)[0][4] == "5 % 4 % to 6 % chance: 2.7 %"
 
 
 def all_condensed() -> list[Result]:
@@ -371,7 +376,12 @@ def test_condensing_for_all_methods_is_said_wherever_results_are() -> None:
     assert "From the condensed rows of the stage condense on wine, an attacker who knows two" in words_of(page)
     assert cells_of(page, "<caption>Condensing the rows")[0] == ["wine", "ci", "2", "0.5"]
     assert '<section id="timings">' in page
-    assert "trained on condensed rows" not in render_page(whole())
+    sentence = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
+    assert sentence in words_of(page)
+    page = page_with(make_condensed_attack("wine", "ci_svm"))
+    assert "<h2>Attacks</h2>" in page
+    assert sentence not in words_of(page)
+    assert "trained on condensed rows" not in page
 
 
 def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
@@ -395,14 +405,6 @@ def test_nothing_is_said_of_people_where_rows_were_condensed_before() -> None:
         "33.8 %",
         "96 % 95 % to 97 %",
     ]
-
-
-def test_the_stage_is_attacked_not_the_models_that_state_an_epsilon() -> None:
-    sentence = "The attack is on the condensed rows, not on a model that was trained on them, with noise or without."
-    assert sentence in words_of(page_with(make_condensed_attack("wine", None), results=all_condensed()))
-    page = page_with(make_condensed_attack("wine", "ci_svm"))
-    assert sentence not in words_of(page)
-    assert "<h2>Attacks</h2>" in page
 
 
 def test_without_any_audit_nothing_is_drawn_as_broken() -> None:
@@ -564,16 +566,10 @@ def test_absolute_paths_are_cut(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (None, "–"),
-        ("inf", "∞"),
-        (1.0, "1"),
-        (0.05, "0.05"),
-        (1e-5, "1e-5"),
-        (1234.0, "1234"),
-        (4.315, "4.32"),
+        (None, "–"), ("inf", "∞"), (1.0, "1"), (0.05, "0.05"), (1e-5, "1e-5"), (1234.0, "1234"), (4.315, "4.32"),
         (0, "0"),
     ],
-)
+)  # fmt: skip
 def test_short_numbers(value: Any, expected: str) -> None:
     assert short_number(value) == expected
 
@@ -702,21 +698,19 @@ def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
 
 
 def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
-    record = make_result("wine", "pmsvm_wp", "claimed")
+    undeclared = make_result("wine", "pmsvm_wp", "claimed")
     facts = {**proved_fields(1.0)["facts"], "classes": "private labels"}
-    for guarantee in record["guarantees"]:
+    for guarantee in undeclared["guarantees"]:
         guarantee |= {"facts": facts, "reason": "the class set was taken from the private labels", "witness": None}
-    words = words_of(render_page(results_of(record)))
-    assert "a paper states an epsilon" not in words
-    assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
-
-
-def test_what_another_package_states_is_no_papers_claim() -> None:
-    record = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
-    words = words_of(render_page(results_of(record)))
-    assert "a paper states an epsilon" not in words
+    foreign = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
+    for record, sentence in (
+        (undeclared, "For one method, nothing is proved with the settings of this run , because a declaration"),
+        (foreign, "For one method of another package, an epsilon is stated that nobody has proved or audited here"),
+    ):
+        words = words_of(render_page(results_of(record)))
+        assert "a paper states an epsilon" not in words
+        assert sentence in words
     assert "does not hold" not in words
-    assert "For one method of another package, an epsilon is stated that nobody has proved or audited here" in words
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:

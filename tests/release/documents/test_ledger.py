@@ -205,15 +205,21 @@ def test_no_line_states_a_smaller_epsilon_for_a_replaced_row(small, tmp_path):
 
 
 def test_edits_and_cuts_show(small, tmp_path):
+    """Also in a release, which then leaves all as it is."""
     for name in ("a", "b", "c"):
         once(small, tmp_path, name)
+    (tmp_path / "elsewhere").mkdir()
+    once(small, tmp_path / "elsewhere", "m")
+    merged = (tmp_path / "elsewhere/ledger.jsonl").read_text()
     path = tmp_path / "ledger.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     for broken in (
-        lines[2:],
+        lines[1:],
         [*lines[:2], *lines[3:]],
         [lines[1], lines[0], *lines[2:]],
-        [*lines[:2], *lines[:2]],
+        [*lines, lines[5]],
+        [*lines, *lines[:2]],
+        [*lines, merged],
         [lines[0].replace("small", "smell"), *lines[1:]],
         [re.sub(r'"epsilon":[0-9.]+,', '"epsilon":0.1,', lines[0]), *lines[1:]],
         [lines[0], "{}\n", lines[2]],
@@ -222,13 +228,16 @@ def test_edits_and_cuts_show(small, tmp_path):
     ):
         path.write_text("".join(broken))
         with pytest.raises(PrivSVMError, match="was changed or cut, or a line before it is missing"):
-            Ledger(path).entries()
-    # A cut end leaves a whole chain; cards know better.
+            once(small, tmp_path, "more")
+        assert path.read_text() == "".join(broken)
+        assert not (tmp_path / "more").exists()
+    # A cut end leaves a whole chain, which goes on; cards know better.
     path.write_text("".join(lines[:4]))
-    assert len(Ledger(path).entries()) == 2
     verify(tmp_path / "b", ledger=Ledger(path))
-    with pytest.raises(PrivSVMError, match="does not contain this release"):
-        verify(tmp_path / "c", ledger=Ledger(path))
+    for name in ("d", "e"):
+        with pytest.raises(PrivSVMError, match="does not contain this release"):
+            verify(tmp_path / "c", ledger=Ledger(path))
+        assert once(small, tmp_path, name).total.releases > 2
     path.write_text(lines[0].replace('"version":3', '"version":4'))
     with pytest.raises(PrivSVMError, match="has version 4; update PrivSVM"):
         Ledger(path).entries()
@@ -452,16 +461,6 @@ def test_a_mistake_costs_nothing(small, tmp_path, mistake):
     assert not list(tmp_path.glob(".*.part"))
 
 
-def test_two_processes_at_once_compose(small, tmp_path):
-    once(small, tmp_path, "m")
-    assert exit_codes(once, [(small, tmp_path, f"m{number}") for number in range(4)]) == [0] * 4
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    assert [entry.number for entry in ledger.entries()] == [1, 2, 3, 4, 5]
-    assert ledger.total("small").releases == 5
-    for name in ("m", "m0", "m1", "m2", "m3"):
-        verify(tmp_path / name, ledger=ledger)
-
-
 def _if_it_may(small, folder, name, gate, budget):
     gate.wait()
     try:
@@ -485,9 +484,10 @@ def test_processes_that_start_at_once_spend_no_more_than_the_budget(small, tmp_p
     assert ledger.total("small").epsilon <= budget
     # Refused releases leave no model behind.
     models = {entry.model for entry in ledger.entries()}
-    digests = {json.loads((tmp_path / name / "model.json").read_text())["digest"]
-             for name in ["m", *names] if (tmp_path / name).exists()}  # fmt: skip
-    assert digests == models
+    released = [tmp_path / name for name in ["m", *names] if (tmp_path / name).exists()]
+    assert {json.loads((folder / "model.json").read_text())["digest"] for folder in released} == models
+    for folder in released:
+        verify(folder, ledger=ledger)
     assert not list(tmp_path.glob(".*.part"))
 
 
@@ -500,30 +500,24 @@ def test_a_locked_ledger_and_a_reserved_folder_are_waited_for_no_longer_than_sai
     assert Ledger(tmp_path / "ledger.jsonl").entries() == []
 
 
-def test_the_command_lists_and_exports(hospital):
-    code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl")
-    assert code == 0
-    assert "hospital: 1 release(s), epsilon " in out
-    code, out, _ = run("ledger", "--ledger", hospital / "ledger.jsonl", "--export")
-    (record,) = json.loads(out)
-    loss = record["deployment"]["privacy_loss"]
-    assert (record["url_slug"], loss["privacy_unit"]) == ("hospital-1", "person")
-    assert loss["privacy_parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
-
-
-def test_exported_releases_are_valid_in_the_registry(hospital):
-    """Of both units and relations, and of several releases of a data set."""
+@pytest.fixture(scope="module")
+def registry():
+    """Return the registry's check of a record."""
     schema = yaml.safe_load((Path(__file__).parents[1] / "deployments-schema.yaml").read_text(encoding="utf-8"))
-    check = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+def test_exported_releases_are_valid_in_the_registry(hospital, registry):
+    """Of both units and relations, and of several releases of a data set."""
     folders = (hospital, Path(__file__).parents[1] / "version_1")
     for entries in ([*Ledger(folder / "ledger.jsonl").entries()] * count for folder in folders for count in (1, 2)):
         for record in deployments(entries):
-            check.validate(record)
+            registry.validate(record)
             several = record["deployment"]["deployment_model"]["release_type"] == "Many releases"
             assert several == (len(entries) > 1)
 
 
-def test_drafts_become_files_that_the_registry_accepts(hospital_copy, monkeypatch):
+def test_drafts_become_files_that_the_registry_accepts(hospital_copy, registry, monkeypatch):
     """Its own checks ask for the schema, the name of the file, and text that no line break changes."""
     monkeypatch.chdir(hospital_copy)
     export, split = blocks_run_by(__file__)
@@ -533,12 +527,14 @@ def test_drafts_become_files_that_the_registry_accepts(hospital_copy, monkeypatc
     assert (program, code) == ("privsvm", 0)
     Path("deployments.json").write_text(out)
     exec(compile(split.text, split.page, "exec"), {})
-    schema = yaml.safe_load((Path(__file__).parents[1] / "deployments-schema.yaml").read_text(encoding="utf-8"))
     (file,) = (path for path in Path.cwd().glob("*.yaml") if path.name.startswith("hospital_"))
     assert re.fullmatch(r"[a-z0-9_]+\.yaml", file.name)
     record = yaml.safe_load(file.read_text())
-    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(record)
+    registry.validate(record)
     assert record == json.loads(out)[0]
+    loss = record["deployment"]["privacy_loss"]
+    assert (record["url_slug"], loss["privacy_unit"]) == ("hospital-1", "person")
+    assert loss["privacy_parameters"] == {"delta": 1e-05, "epsilon": pytest.approx(1.0, abs=0.1)}
     styles = {token.style for token in yaml.scan(file.read_text()) if hasattr(token, "style")}
     assert styles <= {None, "|", "'", '"'}
     # As many as the page names.
@@ -598,34 +594,6 @@ def test_a_release_that_another_one_overtook_asks_again(small, tmp_path, budget,
     assert Ledger(tmp_path / "ledger.jsonl").total("small").releases == 1
 
 
-def test_a_copy_that_misses_a_release_or_holds_those_of_two_is_found(small, tmp_path):
-    for name in ("a", "b"):
-        once(small, tmp_path, name)
-    text = (tmp_path / "ledger.jsonl").read_text()
-    lines = text.splitlines(keepends=True)
-    (tmp_path / "elsewhere").mkdir()
-    once(small, tmp_path / "elsewhere", "c")
-    foreign = (tmp_path / "elsewhere/ledger.jsonl").read_text()
-    cut = tmp_path / "cut.jsonl"
-    cut.write_text("".join(lines[:2]))
-    # A cut at the end is no other ledger by itself; the card of the release tells.
-    verify(tmp_path / "a", ledger=Ledger(cut))
-    with pytest.raises(PrivSVMError, match="does not contain this release"):
-        verify(tmp_path / "b", ledger=Ledger(cut))
-    once(small, tmp_path, "d", ledger=Ledger(cut))
-    with pytest.raises(PrivSVMError, match="does not contain this release"):
-        verify(tmp_path / "b", ledger=Ledger(cut))
-    for name, changed in [
-        ("merged", text + foreign), ("the same line twice", text + lines[3]), ("turned round", lines[1] + lines[0]),
-        ("without its first line", "".join(lines[1:])), ("the first release twice", text + "".join(lines[:2])),
-    ]:  # fmt: skip
-        cut.write_text(changed)
-        with pytest.raises(PrivSVMError, match="was changed or cut, or a line before it is missing"):
-            once(small, tmp_path, name, ledger=Ledger(cut))
-        assert cut.read_text() == changed
-        assert not (tmp_path / name).exists()
-
-
 def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_path):
     once(small, tmp_path, "m")
     path = tmp_path / "ledger.jsonl"
@@ -637,13 +605,12 @@ def test_lines_of_other_types_are_refused_whatever_their_hashes_say(small, tmp_p
         {"account": "a b"}, {"state": "paid"}, {"state": None}, {"number": 2}, {"version": 2},
         {"version": "3"}, {"version": None},
     ]  # fmt: skip
-    for change in odd:
-        path.write_text(hashed(begun | change))
-        with pytest.raises(PrivSVMError, match="line 1 was changed or cut, or a line before it is missing"):
-            Ledger(path).entries()
-    for change in ({"model": ""}, {"model": 1}, {"number": 2}, {"number": 0}, {"number": True}, {"date": "x"}):
-        path.write_text(text.splitlines()[0] + "\n" + hashed(released | change))
-        with pytest.raises(PrivSVMError, match="line 2 was changed or cut, or a line before it is missing"):
+    broken = [(1, hashed(begun | change)) for change in odd]
+    changes = ({"model": ""}, {"model": 1}, {"number": 2}, {"number": 0}, {"number": True}, {"date": "x"})
+    broken += [(2, text.splitlines()[0] + "\n" + hashed(released | change)) for change in changes]
+    for number, content in broken:
+        path.write_text(content)
+        with pytest.raises(PrivSVMError, match=f"line {number} was changed or cut, or a line before it is missing"):
             Ledger(path).entries()
 
 

@@ -174,6 +174,8 @@ FORMS = {
     "scikit-learn/scikit-learn#29042": (without_some, lambda table: table.convert_dtypes(dtype_backend="pyarrow")),
     "mlflow/mlflow#25593": (without_some, lambda table: table.convert_dtypes()),
     "mlflow/mlflow#5207": (without_some, lambda table: table.astype(object).replace({np.nan: None})),
+    "ome/omero-metadata#93": (without_some, lambda table: table.astype({"ward": "str"})),
+    "catboost/catboost#3106": (without_some, lambda table: table.astype({"ward": "category"})),
     "scikit-learn-contrib/category_encoders#421": (
         unchanged, lambda table: table.astype({"ward": "string[pyarrow]"})
     ),
