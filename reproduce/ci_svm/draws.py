@@ -9,7 +9,7 @@ import numpy as np
 
 from privsvm.families.condensed.condensation import condense_rows
 from privsvm.privacy.attacks.condensation_attacks import audit_condensation
-from reproduce.ci_svm.experiments import ACCURACY_SETTINGS, kinds_of
+from reproduce.ci_svm.experiments import SETTINGS, kinds_of
 from reproduce.ci_svm.runs import deal_folds, read
 from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
@@ -78,25 +78,26 @@ def unit(cell: str) -> float:
     return 1e-17 if cell.endswith("error") else 0.01 if cell.endswith("size ratio") else 1e-4
 
 
-_SHARED = {key: ACCURACY_SETTINGS[key] for key in ("most_rows", "seed")}
+_SHARED = SETTINGS["shared"]
+_READ = {key: _SHARED[key] for key in ("most_rows", "seed")}
 DRAWS = [
     Draws(
         experiment="ci_svm_exact", name="size ratio", dataset="all", run=f"{__name__}:size_ratio", unit=unit,
         cells=("all/CI-SVM//size ratio",),
         parameters={
-            **_SHARED,
+            **_READ,
             "datasets": {
-                name: source for sets in kinds_of(ACCURACY_SETTINGS).values() for name, source in sets.items()
+                name: source for sets in kinds_of(_SHARED).values() for name, source in sets.items()
             },
         },
     ),
     Draws(
         experiment="ci_svm_exact", name="attack", dataset="heart", run=f"{__name__}:attack", unit=unit,
         cells=("claim/privacy/", "claim/coincident/"),
-        parameters={**_SHARED, "dataset": "heart", "source": ACCURACY_SETTINGS["two_class"]["heart"]},
+        parameters={**_READ, "dataset": "heart", "source": _SHARED["two_class"]["heart"]},
     ),
     Draws(
         experiment="ci_svm_exact", name="growth", dataset="random rows", run=f"{__name__}:growth", unit=unit,
-        cells=("claim/growth/",), parameters={"sizes": [300, 600, 1200], "seed": ACCURACY_SETTINGS["seed"]},
+        cells=("claim/growth/",), parameters={"sizes": [300, 600, 1200], "seed": _SHARED["seed"]},
     ),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ The precision decides how much noise there is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from privsvm.methods.dpsvmdvp import laplace_scales
 from privsvm.solvers.kernel.c_svc import SolverOptions
 from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
 from privsvm.solvers.kernel.smo import solve_smo
-from reproduce.dpsvmdvp.experiments import BUDGET_SETTINGS, budget_jobs
+from reproduce.dpsvmdvp.experiments import training_set
 from reproduce.dpsvmdvp.runs import _data
 from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
@@ -50,51 +50,70 @@ def unit(cell: str) -> float:
     return 1e-4 if "n_features" in cell else 1e-2
 
 
-def _errors(
-    support_kernel: Callable[[slice], np.ndarray], coef: np.ndarray, signs: np.ndarray, free: np.ndarray
-) -> dict[str, np.ndarray]:
-    """E_i of the free support vectors by the readings that evaluate f anew."""
-    exact, rounded = np.empty(signs.size), np.empty(signs.size)
-    block = max(1, _BLOCK // max(1, signs.size))
-    for start in range(0, signs.size, block):
-        rows = slice(start, start + block)
-        kernel = support_kernel(rows)
-        exact[rows] = kernel @ coef
-        rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ coef
-    offset = {"double": float((exact - signs)[free].mean()), "single": float((rounded - signs)[free].mean())}
-    offsets = (exact - signs)[free]
-    return {
-        OFFSETS[0]: offsets - offsets[0],
-        OFFSETS[1]: offsets - (offsets.min() + offsets.max()) / 2.0,
-        READINGS[0]: (exact - offset["single"] - signs)[free],
-        READINGS[1]: (exact - offset["double"] - signs)[free],
-        READINGS[2]: (rounded - offset["single"] - signs)[free],
-    }
+class _Exact(NamedTuple):
+    """One exact solution: its support vectors, with their coefficients and signs, and those that are free."""
+
+    vectors: np.ndarray
+    coef: np.ndarray
+    signs: np.ndarray
+    free: np.ndarray
+    gradient: np.ndarray
+    rho: float
+    kernel: Kernel
+
+    def errors(self) -> dict[str, np.ndarray]:
+        """E_i of the free support vectors by each reading."""
+        signs, free = self.signs, self.free
+        exact, rounded = np.empty(signs.size), np.empty(signs.size)
+        for rows in _blocks(signs.size, signs.size):
+            kernel = kernel_matrix(self.vectors[rows], self.vectors, self.kernel)
+            exact[rows] = kernel @ self.coef
+            rounded[rows] = kernel.astype(np.float32).astype(np.float64) @ self.coef
+        offsets, in_single = (exact - signs)[free], float((rounded - signs)[free].mean())
+        return {
+            OFFSETS[0]: offsets - offsets[0],
+            OFFSETS[1]: offsets - (offsets.min() + offsets.max()) / 2.0,
+            READINGS[0]: (exact - in_single - signs)[free],
+            READINGS[1]: (exact - float(offsets.mean()) - signs)[free],
+            READINGS[2]: (rounded - in_single - signs)[free],
+            READINGS[3]: (signs * self.gradient - self.rho)[free],
+        }
+
+    def scores(self, Z: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Scores of test rows by these coefficients of the support vectors."""
+        scores = np.empty(Z.shape[0])
+        for rows in _blocks(Z.shape[0], len(self.vectors)):
+            scores[rows] = kernel_matrix(Z[rows], self.vectors, self.kernel) @ coef
+        return scores - self.rho
+
+    def trained(self, scores: np.ndarray, errors: dict[str, np.ndarray], Z: np.ndarray, signs: np.ndarray) -> _Trained:
+        """Add the change of test scores from noise on the free dual variables."""
+        kernel = kernel_matrix(Z, self.vectors[self.free], self.kernel).astype(np.float32)
+        return _Trained(scores, kernel, self.signs[self.free], signs, errors)
+
+
+def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Part rows so that a kernel matrix of each part fits in memory."""
+    block = max(1, _BLOCK // max(1, n_columns))
+    return (slice(start, start + block) for start in range(0, n_rows, block))
+
+
+def _solve(parameters: Mapping[str, Any], X: np.ndarray, signs: np.ndarray) -> _Exact:
+    """Train without noise."""
+    kernel, C = Kernel("rbf", parameters["gamma"] or 1.0 / X.shape[1]), float(parameters["C"])
+    options = SolverOptions(tol=parameters["tol"], cache_size=600.0)
+    solution = solve_smo(X, signs, np.full(signs.size, C), kernel, options)
+    support = np.flatnonzero(solution.alpha > 0)
+    alpha, support_signs = solution.alpha[support], signs[support]
+    return _Exact(X[support], alpha * support_signs, support_signs, alpha < C, solution.gradient[support],
+                  solution.rho, kernel)  # fmt: skip
 
 
 def _train(parameters: Mapping[str, Any], data: tuple[np.ndarray, ...]) -> _Trained:
     """Train on rows and signs, and score test rows."""
     X, signs, Z, Z_signs = data
-    gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
-    options = SolverOptions(tol=parameters["tol"], cache_size=600.0)
-    solution = solve_smo(X, signs, np.full(signs.size, C), Kernel("rbf", gamma), options)
-    support = np.flatnonzero(solution.alpha > 0)
-    alpha, support_signs = solution.alpha[support], signs[support]
-    free = alpha < C
-    vectors, coef = X[support], alpha * support_signs
-
-    def kernel_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return kernel_matrix(rows, columns, Kernel("rbf", gamma))
-
-    errors = _errors(lambda block: kernel_of(vectors[block], vectors), coef, support_signs, free)
-    errors[READINGS[3]] = (support_signs * solution.gradient[support] - solution.rho)[free]
-    scores = np.empty(Z_signs.size)
-    block = max(1, _BLOCK // max(1, support.size))
-    for start in range(0, Z_signs.size, block):
-        rows = slice(start, start + block)
-        scores[rows] = kernel_of(Z[rows], vectors) @ coef - solution.rho
-    kernel = kernel_of(Z, vectors[free]).astype(np.float32)
-    return _Trained(scores, kernel, support_signs[free], Z_signs, errors)
+    exact = _solve(parameters, X, signs)
+    return exact.trained(exact.scores(Z, exact.coef), exact.errors(), Z, Z_signs)
 
 
 def _noisy_accuracies(
@@ -130,14 +149,11 @@ def readings(parameters: Mapping[str, Any], context: Context, piece: int) -> dic
     return outcome
 
 
-def _draws() -> list[Draws]:
-    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
-    jobs = budget_jobs(BUDGET_SETTINGS)
-    result = []
+def _draws() -> Iterator[Draws]:
     for dataset in ("splice", "cod-rna"):
-        name, job = f"{dataset}.readings", jobs[f"{dataset}.none.C-1"]
+        name = f"{dataset}.readings"
         parameters = {
-            **{key: job[key] for key in keep},
+            **training_set(dataset),
             "n_test": N_TEST,
             "runs": RUNS,
             "name": name,
@@ -146,12 +162,11 @@ def _draws() -> list[Draws]:
                 **{offset: [0.01, 0.1, 1.0] for offset in OFFSETS},
             },
         }
-        result.append(
-            Draws(experiment="dpsvmdvp_readings", name=name, dataset=dataset, run=f"{__name__}:readings",
-                  cells=tuple(f"{dataset}/{reading}/" for reading in parameters["readings"]), parameters=parameters,
-                  pieces=1, combine="mean", size=SIZE, unit=unit, machine_metrics=ROUND_OFF)
+        yield Draws(
+            experiment="dpsvmdvp_readings", name=name, dataset=dataset, run=f"{__name__}:readings",
+            cells=tuple(f"{dataset}/{reading}/" for reading in parameters["readings"]), parameters=parameters,
+            pieces=1, combine="mean", size=SIZE, unit=unit, machine_metrics=ROUND_OFF,
         )  # fmt: skip
-    return result
 
 
-DRAWS: Sequence[Draws] = _draws()
+DRAWS: Sequence[Draws] = [*_draws()]

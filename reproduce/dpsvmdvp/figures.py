@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reproduce.dpsvmdvp.experiments import EPSILONS, FEATURES_SETTINGS, SIZE_SETTINGS
+from reproduce.dpsvmdvp.experiments import EPSILONS, VARIED
 from reproduce.dpsvmdvp.panels import METHODS
 from reproduce.engine.distributions import LEVELS, Distribution
 from reproduce.engine.panels import Line, Panel
@@ -24,11 +24,7 @@ STAND_IN = (
 
 
 def _values(dataset: str, what: str) -> Sequence[float]:
-    return {
-        "epsilon": EPSILONS,
-        "n_train": SIZE_SETTINGS["sizes"][dataset],
-        "n_features": FEATURES_SETTINGS["features"][dataset],
-    }[what]
+    return EPSILONS if what == "epsilon" else VARIED[what][dataset]
 
 
 def _line(

@@ -8,27 +8,15 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from privsvm.methods.dpsvmdvp import laplace_scales
-from privsvm.methods.private_svm_rbf_laplace import PrivateSVMRBFLaplaceClassifier
-from privsvm.solvers.kernel.c_svc import SolverOptions
-from privsvm.solvers.kernel.kernels import Kernel, kernel_matrix
-from privsvm.solvers.kernel.smo import solve_smo
-from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _errors, _noisy_accuracies, _train, _Trained
-from reproduce.dpsvmdvp.experiments import (
-    BUDGET_SETTINGS,
-    EPSILONS,
-    FEATURES_SETTINGS,
-    SIZE_SETTINGS,
-    budget_jobs,
-    features_jobs,
-    size_jobs,
-)
-from reproduce.dpsvmdvp.runs import _accuracy, _data
+from reproduce.dpsvmdvp.draws import N_TEST, READINGS, RUNS, SIZE, _noisy_accuracies, _solve, _train, _Trained
+from reproduce.dpsvmdvp.experiments import EPSILONS, SHARED, VARIED, training_set
+from reproduce.dpsvmdvp.runs import _accuracy, _data, _private_svm
 from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
 
@@ -41,7 +29,6 @@ DRAWN = {
 }
 # Points that are the whole training set, whose budget has them.
 WHOLE = {"splice": (), "cod-rna": ("n_train=59535", "n_features=8")}
-_BLOCK = 4_000_000
 
 
 def unit(cell: str) -> float:
@@ -72,49 +59,35 @@ def knees(epsilons: Sequence[float], curve: Sequence[float], svm: float) -> tupl
     return lower, upper
 
 
-def _scores(Z: np.ndarray, vectors: np.ndarray, coef: np.ndarray, gamma: float) -> np.ndarray:
-    results = np.empty(Z.shape[0])
-    block = max(1, _BLOCK // max(1, len(vectors)))
-    for start in range(0, Z.shape[0], block):
-        rows = slice(start, start + block)
-        results[rows] = kernel_matrix(Z[rows], vectors, Kernel("rbf", gamma)) @ coef
-    return results
-
-
 def _once(
     parameters: Mapping[str, Any], data: tuple[np.ndarray, ...], epsilon: float, stream: np.random.Generator
 ) -> tuple[_Trained, dict[str, float]]:
     """Train and predict with all three methods, each step timed."""
     X, signs, Z, Z_signs = data
-    gamma, C = parameters["gamma"] or 1.0 / X.shape[1], float(parameters["C"])
     seconds = {}
     began = time.process_time()
-    kernel, options = Kernel("rbf", gamma), SolverOptions(tol=parameters["tol"], cache_size=600.0)
-    solution = solve_smo(X, signs, np.full(signs.size, C), kernel, options)
+    exact = _solve(parameters, X, signs)
     seconds["SVM/training seconds"] = time.process_time() - began
-    support = np.flatnonzero(solution.alpha > 0)
-    alpha, support_signs = solution.alpha[support], signs[support]
-    free, vectors, coef = alpha < C, X[support], alpha * support_signs
-    errors = _errors(lambda rows: kernel_matrix(vectors[rows], vectors, kernel), coef, support_signs, free)
-    scales = laplace_scales(errors[READINGS[0]], C, 1.0, "signed") / epsilon
-    noisy = coef.copy()
-    noisy[free] += support_signs[free] * scales * stream.laplace(size=scales.size)
+    errors, free = exact.errors(), exact.free
+    scales = laplace_scales(errors[READINGS[0]], float(parameters["C"]), 1.0, "signed") / epsilon
+    noisy = exact.coef.copy()
+    noisy[free] += exact.signs[free] * scales * stream.laplace(size=scales.size)
     seconds["DPSVMDVP/training seconds"] = time.process_time() - began
     began = time.process_time()
-    scores = _scores(Z, vectors, coef, gamma) - solution.rho
+    scores = exact.scores(Z, exact.coef)
     seconds["SVM/prediction seconds"] = time.process_time() - began
     began = time.process_time()
-    _scores(Z, vectors, noisy, gamma)
+    exact.scores(Z, noisy)
     seconds["DPSVMDVP/prediction seconds"] = time.process_time() - began
-    private = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
     began = time.process_time()
-    path = private.release_path(X, (signs > 0).astype(int), [epsilon], 1, lambda own_epsilon, repeat: stream)
+    path = _private_svm(parameters, X).release_path(
+        X, (signs > 0).astype(int), [epsilon], 1, lambda own_epsilon, repeat: stream
+    )
     seconds["PrivateSVM/training seconds"] = time.process_time() - began
     began = time.process_time()
     path.scores(Z, 0)
     seconds["PrivateSVM/prediction seconds"] = time.process_time() - began
-    matrix = kernel_matrix(Z, vectors[free], kernel).astype(np.float32)
-    return _Trained(scores, matrix, support_signs[free], Z_signs, errors), seconds
+    return exact.trained(scores, errors, Z, Z_signs), seconds
 
 
 def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -149,10 +122,7 @@ def measure(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
         for step in TIMES:
             by_epsilon[step][number].append(outcome[f"DPSVMDVP/{step}"])
     scales = laplace_scales(trained.errors[READINGS[0]], parameters["C"], 1.0, "signed")
-    private = PrivateSVMRBFLaplaceClassifier(
-        gamma=parameters["gamma"] or 1.0 / X.shape[1], classes=[0, 1], **parameters["private_svm"]
-    )
-    path = private.release_path(
+    path = _private_svm(parameters, X).release_path(
         X, (signs > 0).astype(int), epsilons, parameters["private_runs"],
         lambda epsilon, repeat: stream("PrivateSVM", epsilon, repeat),
     )  # fmt: skip
@@ -258,83 +228,71 @@ def _knees_of(parameters: Mapping[str, Any], curve: Sequence[float], exact: floa
     }
 
 
-def _one(name: str, job: Mapping[str, Any], figure: str, run: str = "panels", **changes: Any) -> Draws:
-    keep = (
-        "dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order",
-        "private_svm",
-    )  # fmt: skip
+def _one(name: str, training: Mapping[str, Any], figure: str, run: str = "panels", **changes: Any) -> Draws:
+    dataset, knee_run = training["dataset"], run == "curve_knees"
     parameters = {
-        **{key: job[key] for key in keep}, "n_test": N_TEST, **DRAWN[job["dataset"]], "figure": figure,
+        **training, "private_svm": SHARED["private_svm"], "n_test": N_TEST, **DRAWN[dataset], "figure": figure,
         "printed": {}, "same": [], **changes,
     }  # fmt: skip
     cells = tuple(cell for cell_names in parameters["printed"].values() for cell in cell_names)
     points = [f"epsilon={epsilon:g}" for epsilon in parameters["epsilons"]]
-    points = [*points, *parameters["same"]] if figure == "budget" else [f"{figure}={job[figure]}"]
-    cells += tuple(f"panel/{job['dataset']}/{point}/" for point in points)
+    points = [*points, *parameters["same"]] if figure == "budget" else [f"{figure}={training[figure]}"]
+    cells += tuple(f"panel/{dataset}/{point}/" for point in points)
     if figure == "budget":
-        cells += (f"{job['dataset']}/SVM//accuracy",)
-    if run == "curve_knees":
-        cells = tuple(f"{job['dataset']}/DPSVMDVP//{knee}" for knee in ("lower knee", "upper knee"))
+        cells += (f"{dataset}/SVM//accuracy",)
     return Draws(
-        experiment="dpsvmdvp_panels", name=name, dataset=job["dataset"], run=f"reproduce.dpsvmdvp.panels:{run}",
-        parameters=parameters, pieces=1, combine="whole" if run == "curve_knees" else "mean",
-        size=1 if run == "curve_knees" else SIZE, unit=unit, cells=cells,
-        machine_metrics=TIMES,
+        experiment="dpsvmdvp_panels", name=name, dataset=dataset, run=f"reproduce.dpsvmdvp.panels:{run}",
+        parameters=parameters, combine="whole" if knee_run else "mean", size=1 if knee_run else SIZE, unit=unit,
+        cells=_knee_cells(dataset) if knee_run else cells, machine_metrics=TIMES,
     )  # fmt: skip
 
 
-def _orders(name: str, job: Mapping[str, Any], figure: str, epsilons: Sequence[float]) -> Draws:
+def _knee_cells(dataset: str) -> tuple[str, ...]:
+    return tuple(f"{dataset}/DPSVMDVP//{knee}" for knee in ("lower knee", "upper knee"))
+
+
+def _orders(name: str, training: Mapping[str, Any], figure: str, epsilons: Sequence[float]) -> Draws:
     """Plan the orders of one training set; the whole set has points of three figures."""
-    keep = ("dataset", "train", "test", "C", "gamma", "tol", "seed", "scaling", "n_train", "n_features", "order")
-    dataset, varied = job["dataset"], figure == "budget"
-    full_settings = [
-        f"n_train={SIZE_SETTINGS['sizes'][dataset][-1]}",
-        f"n_features={FEATURES_SETTINGS['features'][dataset][-1]}",
-    ]
+    dataset, varied = training["dataset"], figure == "budget"
+    full_settings = [f"{key}={values[dataset][-1]}" for key, values in VARIED.items()]
     cells = {}
     for epsilon in epsilons:
-        points = [f"epsilon={epsilon:g}"] if varied else [f"{figure}={job[figure]}"]
+        points = [f"epsilon={epsilon:g}"] if varied else [f"{figure}={training[figure]}"]
         points += full_settings if varied and epsilon == 0.1 else []
         cells[f"{epsilon:g}"] = [f"panel/{dataset}/{point}/DPSVMDVP/accuracy" for point in points] + [
             f"{dataset}/DPSVMDVP/epsilon=0.1;{point}/accuracy" for point in points if not point.startswith("epsilon")
         ]
     given = tuple(cell for values in cells.values() for cell in values)
-    knee_cells = tuple(f"{dataset}/DPSVMDVP//{knee} knee" for knee in ("lower", "upper")) if varied else ()
     return Draws(
         experiment="dpsvmdvp_orders", name=name, dataset=dataset, run="reproduce.dpsvmdvp.panels:orders", pieces=4,
-        combine="whole", size=1, unit=unit, cells=given + knee_cells,
+        combine="whole", unit=unit, cells=given + (_knee_cells(dataset) if varied else ()),
         parameters={
-            **{key: job[key] for key in keep}, "n_test": N_TEST, "figure": figure, "epsilons": list(epsilons),
-            "orders": 15, "cells": cells,
+            **training, "n_test": N_TEST, "figure": figure, "epsilons": list(epsilons), "orders": 15, "cells": cells,
         },
     )  # fmt: skip
 
 
-def _draws() -> list[Draws]:
-    result = []
-    jobs = budget_jobs(BUDGET_SETTINGS)
-    for dataset in ("splice", "cod-rna"):
-        job = jobs[f"{dataset}.none.C-1"]
-        same = WHOLE[dataset]
+def _draws() -> Iterator[Draws]:
+    for dataset, same in WHOLE.items():
+        whole = training_set(dataset)
         printed = {"0.1": [f"{dataset}/DPSVMDVP/epsilon=0.1;{value}/accuracy" for value in same]}
         if dataset == "cod-rna":
             printed["0.001"] = [f"{dataset}/DPSVMDVP/epsilon<=0.001/accuracy"]
         else:
-            result.append(_orders("splice.orders", job, "budget", EPSILONS))
-        result.append(_one(f"{dataset}.budget", job, "budget", epsilons=EPSILONS, printed=printed, same=list(same)))
-        result.append(_one(f"{dataset}.knees", job, "budget", "curve_knees", epsilons=EPSILONS))
-    for jobs, key in ((size_jobs(SIZE_SETTINGS), "n_train"), (features_jobs(FEATURES_SETTINGS), "n_features")):
-        for name, job in jobs.items():
-            if job["order"] != "file" or f"{key}={job[key]}" in WHOLE[job["dataset"]]:
+            yield _orders("splice.orders", whole, "budget", EPSILONS)
+        yield _one(f"{dataset}.budget", whole, "budget", epsilons=EPSILONS, printed=printed, same=list(same))
+        yield _one(f"{dataset}.knees", whole, "budget", "curve_knees", epsilons=EPSILONS)
+    for (key, values), label in zip(VARIED.items(), ("file.n", "d"), strict=True):
+        for dataset, value in ((name, value) for name, members in values.items() for value in members):
+            if f"{key}={value}" in WHOLE[dataset]:
                 continue
-            cells = {"0.1": [f"{job['dataset']}/DPSVMDVP/epsilon=0.1;{key}={job[key]}/accuracy"]}
-            result.append(_one(f"{key}.{name}", job, key, epsilons=[0.1], printed=cells))
-            largest = (SIZE_SETTINGS["sizes"] if key == "n_train" else FEATURES_SETTINGS["features"])[job["dataset"]][
-                -1
-            ]
-            if job["dataset"] == "splice" and job[key] != largest:
-                result.append(_orders(f"{key}.{name}.orders", job, key, [0.1]))
-    return sorted(result, key=lambda draws: (draws.dataset != "splice", draws.experiment != "dpsvmdvp_orders"))
+            name, training = f"{key}.{dataset}.{label}-{value}", training_set(dataset, **{key: value})
+            cells = {"0.1": [f"{dataset}/DPSVMDVP/epsilon=0.1;{key}={value}/accuracy"]}
+            yield _one(name, training, key, epsilons=[0.1], printed=cells)
+            if dataset == "splice" and value != values[dataset][-1]:
+                yield _orders(f"{name}.orders", training, key, [0.1])
 
 
-DRAWS: Sequence[Draws] = _draws()
+DRAWS: Sequence[Draws] = sorted(
+    _draws(), key=lambda draws: (draws.dataset != "splice", draws.experiment != "dpsvmdvp_orders")
+)

@@ -48,12 +48,9 @@ def _scale(train: np.ndarray, test: np.ndarray, scaling: str) -> tuple[np.ndarra
 
 
 def _data(parameters: Mapping[str, Any], context: Context) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training rows in their file's order (or shuffled), test rows, the first features of both, scaled."""
+    """Training rows in their file's order, test rows, the first features of both, scaled."""
     train, test = context.rows(*parameters["train"]), context.rows(*parameters["test"])
-    order = np.arange(train.signs.size)
-    if parameters.get("order") == "shuffled":
-        order = context.stream(parameters["seed"], parameters["dataset"], "order").permutation(train.signs.size)
-    chosen = order[: parameters["n_train"]]
+    chosen = np.arange(train.signs.size)[: parameters["n_train"]]
     tested = np.arange(test.signs.size)
     if parameters["n_test"] is not None and parameters["n_test"] < tested.size:
         stream = context.stream(parameters["seed"], parameters["dataset"], "test rows")
@@ -88,7 +85,7 @@ def _accuracy(path: ReleasedPath, epsilon_index: int, Z: np.ndarray, signs: np.n
 def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Test accuracies of all methods for one training set.
 
-    Parameters: ``dataset, train, test`` (name, part, positive label), ``n_train, order, n_test, n_features, scaling, C,
+    Parameters: ``dataset, train, test`` (name, part, positive label), ``n_train, n_test, n_features, scaling, C,
     gamma`` (None: 1 / features, LIBSVM's default), ``tol, epsilons, repeats, variants`` (name to parameters of
     DPSVMDVP), ``private_svm`` (parameters), ``seed``. Result: ``SVM`` (accuracy), ``variants`` (name to (E, R)
     accuracies), ``PrivateSVM`` (E, R).
@@ -105,10 +102,14 @@ def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any
     # The exact model first, then all draws of all variants.
     scores = _accuracy(_together([exact, *paths.values()]), 0, Z, Z_signs)
     tables = scores[1:].reshape(len(paths), len(parameters["epsilons"]), parameters["repeats"])
+    private = _private_svm(parameters, X).release_path(
+        X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"],
+        functools.partial(_noise, parameters, context, "PrivateSVM"),
+    )  # fmt: skip
     return {
         "SVM": float(scores[0]),
         "variants": {name: tables[index].tolist() for index, name in enumerate(paths)},
-        "PrivateSVM": _private_accuracies(parameters, context, gamma, X, signs, Z, Z_signs),
+        "PrivateSVM": [_accuracy(private, index, Z, Z_signs).tolist() for index in range(len(private.epsilons))],
     }
 
 
@@ -144,15 +145,9 @@ def _variant_paths(
     return solutions[0], paths
 
 
-def _private_accuracies(
-    parameters: Mapping[str, Any], context: Context, gamma: float, X: np.ndarray, signs: np.ndarray,
-    Z: np.ndarray, Z_signs: np.ndarray,
-) -> list[list[float]]:  # fmt: skip
-    """Accuracies of PrivateSVM at each epsilon."""
-    estimator = PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
-    stream = functools.partial(_noise, parameters, context, "PrivateSVM")
-    path = estimator.release_path(X, (signs > 0).astype(int), parameters["epsilons"], parameters["repeats"], stream)
-    return [_accuracy(path, index, Z, Z_signs).tolist() for index in range(len(path.epsilons))]
+def _private_svm(parameters: Mapping[str, Any], X: np.ndarray) -> PrivateSVMRBFLaplaceClassifier:
+    gamma = parameters["gamma"] or 1.0 / X.shape[1]
+    return PrivateSVMRBFLaplaceClassifier(gamma=gamma, classes=[0, 1], **parameters["private_svm"])
 
 
 def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
@@ -160,7 +155,8 @@ def _purpose(parameters: Mapping[str, Any]) -> tuple[str | int | float, ...]:
     return (
         parameters["dataset"],
         parameters["scaling"],
-        parameters.get("order", "file"),
+        # The order of the rows.
+        "file",
         parameters["n_train"] or 0,
         parameters["n_features"] or 0,
         float(parameters["C"]),

@@ -9,6 +9,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -166,39 +167,49 @@ def of_parts(values: np.ndarray, rng: np.random.Generator, spread: int | None = 
     return _quantiles(drawn.mean(axis=1) if spread is None else drawn.std(axis=1, ddof=spread))
 
 
+def lines_csv(columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """Write lines below their columns as CSV text."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([columns, *lines])
+    return buffer.getvalue()
+
+
+def read_lines(path: str | Path) -> list[dict[str, str]]:
+    """Read the lines of a CSV file by column; without a file there is none."""
+    if not Path(path).exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
 def _short(number: float, digits: int = 3) -> str:
     return f"{number + 0.0:.{digits}g}"
 
 
 def distributions_csv(distributions: Iterable[Distribution]) -> str:
     """Write distributions as CSV text: medians in full, other quantiles as their distance from it in printed units."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    lines = []
     for item in distributions:
         median = float(_short(item.median, 7))
         offsets = [_short(round((value - median) / item.unit, 1)) for value in item.quantiles]
         fresh = " ".join(_short(value, 6) for value in item.fresh)
-        writer.writerow([item.cell, item.statistic, item.runs, f"{item.unit:g}", fresh, _short(median, 7), *offsets])
-    return buffer.getvalue()
+        lines.append([item.cell, item.statistic, item.runs, f"{item.unit:g}", fresh, _short(median, 7), *offsets])
+    return lines_csv(_COLUMNS, lines)
 
 
 def read_distributions(path: str | Path) -> dict[str, Distribution]:
     """Read what `distributions_csv` wrote; without the file there is none."""
-    if not Path(path).exists():
-        return {}
     result = {}
-    with open(path, encoding="utf-8", newline="") as handle:
-        for record in csv.DictReader(handle):
-            unit, median = float(record["unit"]), float(record["median"])
-            result[record["cell"]] = Distribution(
-                cell=record["cell"],
-                statistic=record["statistic"],
-                runs=int(record["runs"]),
-                unit=unit,
-                fresh=tuple(float(value) for value in record["fresh"].split()),
-                quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
-            )
+    for record in read_lines(path):
+        unit, median = float(record["unit"]), float(record["median"])
+        result[record["cell"]] = Distribution(
+            cell=record["cell"],
+            statistic=record["statistic"],
+            runs=int(record["runs"]),
+            unit=unit,
+            fresh=tuple(float(value) for value in record["fresh"].split()),
+            quantiles=tuple(median + unit * float(record[f"q{level:g}"]) for level in LEVELS),
+        )
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from privsvm.files import read_json, write_text
+from privsvm.plain_yaml import read_yaml
+from reproduce.engine.distributions import read_lines
 from reproduce.engine.measurements import Measurement, measurements_csv, merge_measurements, read_measurements
 
 Settings = Mapping[str, Any]
@@ -59,11 +60,8 @@ class Experiment:
 
     def records(self, file: str) -> list[dict[str, str]]:
         """Read the lines on this experiment of a CSV file in the paper's folder."""
-        path = Path(importlib.import_module(self.package).__path__[0]) / file
-        if not path.exists():
-            return []
-        with open(path, encoding="utf-8", newline="") as handle:
-            return [line for line in csv.DictReader(handle) if line.pop("experiment") == self.name]
+        lines = read_lines(_folder(self.package) / file)
+        return [line for line in lines if line.pop("experiment") == self.name]
 
     def captions(self) -> dict[str, tuple[str, str]]:
         """Return the heading and the caption of each table, in order.
@@ -78,6 +76,22 @@ class Experiment:
         """Return the experiment with some settings changed."""
         changed = {key: value for key, value in changes.items() if key in self.settings}
         return dataclasses.replace(self, settings={**self.settings, **changed})
+
+
+def _folder(package: str) -> Path:
+    return Path(importlib.import_module(package).__path__[0])
+
+
+def read_settings(package: str) -> dict[str, Any]:
+    """Read ``settings.yaml`` of a paper: settings by experiment, and those that several share."""
+    return read_yaml(_folder(package) / "settings.yaml")[0]
+
+
+def list_experiments(
+    package: str, settings: Settings, **functions: tuple[Callable[[Settings], dict[str, dict[str, Any]]], str, str]
+) -> dict[str, Experiment]:
+    """List experiments by name, from their settings and their ``jobs``, ``run`` and ``measure``."""
+    return {name: Experiment(package, name, settings[name], *parts) for name, parts in functions.items()}
 
 
 def read_results(experiment: Experiment, data: str | Path) -> tuple[Results, dict[str, str]]:

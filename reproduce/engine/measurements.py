@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reproduce.engine.distributions import ONE_VALUE, SINGLE, Distribution, of_whole
+from reproduce.engine.distributions import ONE_VALUE, SINGLE, Distribution, lines_csv, of_whole, read_lines
 
 
 class Measurement(NamedTuple):
@@ -42,23 +40,17 @@ def measure(
 
 def measurements_csv(measurements: Iterable[Measurement]) -> str:
     """Write measurements as CSV text: six digits are more than any paper prints."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(Measurement._fields)
-    for table, cell, values in measurements:
-        writer.writerow([table, cell, " ".join(f"{value + 0.0:.6g}" for value in values)])
-    return buffer.getvalue()
+    return lines_csv(
+        Measurement._fields,
+        ([table, cell, " ".join(f"{value + 0.0:.6g}" for value in values)] for table, cell, values in measurements),
+    )
 
 
 def read_measurements(path: str | Path) -> list[Measurement]:
     """Read the output of `measurements_csv`; without a file there is none."""
-    if not Path(path).exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return [
-            Measurement(row["table"], row["cell"], tuple(map(float, row["values"].split())))
-            for row in csv.DictReader(handle)
-        ]
+    return [
+        Measurement(line["table"], line["cell"], tuple(map(float, line["values"].split()))) for line in read_lines(path)
+    ]
 
 
 def merge_measurements(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import collections
-import csv
 import dataclasses
 import fnmatch
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reproduce.engine.distributions import LEVELS, Distribution, of_whole, read_distributions
+from reproduce.engine.distributions import LEVELS, Distribution, lines_csv, of_whole, read_distributions, read_lines
 from reproduce.engine.judging import DECIDED, VERDICTS, Column, Judgement, Printed, judge
 from reproduce.engine.measurements import Measurement, as_distributions, cell_id, read_measurements
 from reproduce.engine.panels import Panel
@@ -164,19 +162,10 @@ def numbers_of(
     return result
 
 
-def _read_lines(path: Path) -> list[dict[str, str]]:
-    """Read a CSV file; without a file there are no lines."""
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
 def read_passages(path: str | Path) -> list[Passage]:
     """Read the sentences of a paper: ``place, statement, rows``, with rows parted by bars."""
     return [
-        Passage(record["place"], record["statement"], tuple(record["rows"].split(" | ")))
-        for record in _read_lines(Path(path))
+        Passage(record["place"], record["statement"], tuple(record["rows"].split(" | "))) for record in read_lines(path)
     ]
 
 
@@ -200,7 +189,7 @@ def judge_paper(
     experiments take the place of committed ones.
     """
     root, reports = Path(root), Path(reports)
-    numbers = paper.complete(numbers_of(_read_lines(root / "published.csv"), paper.attributes))
+    numbers = paper.complete(numbers_of(read_lines(root / "published.csv"), paper.attributes))
     measurements = {path.stem: read_measurements(path) for path in sorted(reports.glob(f"{paper.name}_*.csv"))}
     measurements |= measured or {}
     distributions = {
@@ -229,7 +218,7 @@ def judge_paper(
         comparisons=paper.comparisons(texts, distributions),
         panels=paper.panels(texts, distributions),
         passages=read_passages(root / "passages.csv"),
-        remarks=[Remark(*line.values()) for line in _read_lines(root / "remarks.csv")],
+        remarks=[Remark(*line.values()) for line in read_lines(root / "remarks.csv")],
     )
 
 
@@ -255,24 +244,21 @@ def _six(value: float | None, digits: int = 6) -> str:
 
 def rows_csv(judged: PrintedPaper) -> str:
     """Write the rows of a paper as CSV text, statements last."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(PRINTED_COLUMNS)
+    lines = []
     for judgement in judged.judgements:
         printed, item = judgement.printed, judgement.distribution
         ours = ["", "", "", "", ""]
         if item is not None:
             ours = [item.statistic, str(item.runs), *(_six(value) for value in interval(item))]
-        writer.writerow(
+        lines.append(
             [printed.id, printed.source, printed.text, *ours, _six(judgement.percentile, 3), _six(judgement.p, 2),
              judgement.verdict, judged.reading(judgement)]
         )  # fmt: skip
-    for claim in judged.claims:
-        writer.writerow(
-            [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict,
-             claim.reason]
-        )  # fmt: skip
-    return buffer.getvalue()
+    lines += [
+        [f"claim/{claim.id}", claim.source, claim.text, "", "", claim.ours, "", "", "", "", claim.verdict, claim.reason]
+        for claim in judged.claims
+    ]
+    return lines_csv(PRINTED_COLUMNS, lines)
 
 
 def interval(item: Distribution) -> tuple[float, float, float]:

@@ -6,7 +6,6 @@ numbers lie in the region of its words, and is refuted if too few can.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import math
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 import scipy.stats
 
-from reproduce.engine.distributions import SINGLE, Distribution
+from reproduce.engine.distributions import SINGLE, Distribution, read_lines
 from reproduce.engine.trends import WORDS, Estimate, gap_of, judge_word, ratio, slope, smallest_step
 
 # Why a statement is undecided where its interval crosses the border of its region.
@@ -243,10 +242,7 @@ def read_claims(path: str | Path, pool: Pool) -> list[Claim]:
     and ``brief`` are our finding, with names in braces; ``undecided`` says why neither outcome would mean anything,
     and is mostly empty.
     """
-    if not Path(path).exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return [_read_claim(record, pool) for record in csv.DictReader(handle)]
+    return [_read_claim(record, pool) for record in read_lines(path)]
 
 
 def _read_claim(record: Mapping[str, str], pool: Pool) -> Claim:

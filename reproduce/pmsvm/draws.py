@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,9 @@ import scipy.sparse
 from privsvm.digests import canonical_json
 from reproduce.engine.context import ClassRows, Context
 from reproduce.engine.draws import Draws
+from reproduce.engine.experiment import Settings
 from reproduce.pmsvm.experiments import (
-    BATCH_SETTINGS,
-    CLIP_SETTINGS,
-    LR_DECAY_SETTINGS,
+    SETTINGS,
     TABLE2_SETTINGS,
     batch_jobs,
     clip_jobs,
@@ -152,10 +151,10 @@ def _weight_draws() -> list[Draws]:
     return result
 
 
-def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[str, Mapping[str, Any]]) -> list[Draws]:
+def _gradient_draws(experiment: str, jobs_of: Callable[[Settings], Mapping[str, Mapping[str, Any]]]) -> list[Draws]:
     """Draws of the readings that printed numbers are judged by."""
-    result = []
-    for job in jobs.values():
+    settings, result = SETTINGS[experiment], []
+    for job in jobs_of(settings).values():
         if job["kind"] != "gradient":
             continue
         for name, training in job["variants"].items():
@@ -185,8 +184,8 @@ def _gradient_draws(experiment: str, settings: Mapping[str, Any], jobs: Mapping[
 
 DRAWS = [
     *_weight_draws(),
-    *_gradient_draws("pmsvm_table2", TABLE2_SETTINGS, table2_jobs(TABLE2_SETTINGS)),
-    *_gradient_draws("pmsvm_lr_decay", LR_DECAY_SETTINGS, lr_decay_jobs(LR_DECAY_SETTINGS)),
-    *_gradient_draws("pmsvm_clip", CLIP_SETTINGS, clip_jobs(CLIP_SETTINGS)),
-    *_gradient_draws("pmsvm_batch", BATCH_SETTINGS, batch_jobs(BATCH_SETTINGS)),
+    *_gradient_draws("pmsvm_table2", table2_jobs),
+    *_gradient_draws("pmsvm_lr_decay", lr_decay_jobs),
+    *_gradient_draws("pmsvm_clip", clip_jobs),
+    *_gradient_draws("pmsvm_batch", batch_jobs),
 ]

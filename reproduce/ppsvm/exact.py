@@ -7,7 +7,7 @@ from typing import Any
 
 from reproduce.engine.context import Context
 from reproduce.engine.draws import Draws
-from reproduce.ppsvm.experiments import DATASETS, SHARED
+from reproduce.ppsvm.experiments import SETTINGS
 from reproduce.ppsvm.runs import read
 
 
@@ -23,8 +23,8 @@ DRAWS = [
         cells=(f"{dataset}//",),
         parameters={
             "dataset": dataset, "source": details["source"], "missing": details["missing"], "reading": None,
-            "seed": SHARED["seed"],
+            "seed": SETTINGS["shared"]["seed"],
         },
     )
-    for dataset, details in DATASETS.items()
+    for dataset, details in SETTINGS["shared"]["datasets"].items()
 ]  # fmt: skip

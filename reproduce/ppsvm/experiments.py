@@ -8,72 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reproduce.engine.experiment import Experiment, Settings
+from reproduce.engine.experiment import Settings, list_experiments, read_settings
 
-# Missing values: the paper's 297 rows of Cleveland are those without any, its 452 x 279 of Arrhythmia are all.
-DATASETS: dict[str, dict[str, Any]] = {
-    "Cleveland Heart": {"source": ["cleveland_uci", "all", "0"], "missing": "drop_rows", "entities": [5, 4]},
-    "Ionosphere": {"source": ["ionosphere_uci", "all", "g"], "missing": None, "entities": [5, 11]},
-    "WDBC": {"source": ["wdbc_uci", "all", "1"], "missing": None, "entities": [5, 10]},
-    "Arrhythmia": {"source": ["arrhythmia_uci", "all", "1"], "missing": "mean", "entities": [5, 93]},
-    "German Credit": {"source": ["german_uci", "all", "2"], "missing": None, "entities": [5, 8]},
-    "Pima Indians": {"source": ["pima_uci", "all", "1"], "missing": None, "entities": [5, 2]},
-    "Bupa Liver": {"source": ["bupa_uci", "all", "2"], "missing": None, "entities": [5, 2]},
-}
-
-RULES = ("judged on the tenth", "largest of equals", "trained on the tenth", "cross-validated in the tenth")
-MAIN_RULE = RULES[0]
-# Column 5 of Bupa is the number of drinks, the purpose of the blood tests.
-READINGS: dict[str, list[dict[str, Any]]] = {
-    "Bupa Liver": [
-        {"column": 5, "above": 2, "label_as_feature": True},
-        {"column": 5, "above": 3, "label_as_feature": True},
-        {"column": 5, "above": 3, "label_as_feature": False},
-        {"column": 5, "above": 5, "label_as_feature": True},
-    ]
-}
-
-SHARED: dict[str, Any] = {"datasets": DATASETS, "mbar": 0.1, "n_folds": 10, "seed": 20260}
-TABLE1_SETTINGS: dict[str, Any] = {
-    **SHARED,
-    "partitions": 5,
-    # nu is chosen in every fold, as in the paper; the first rule is compared.
-    "rules": list(RULES),
-    "readings": READINGS,
-    # Sets on which each entity is also tried with its kernel A_j A_j'.
-    "full_kernel": ["Cleveland Heart"],
-}
-TABLE2_SETTINGS: dict[str, Any] = {
-    **SHARED,
-    "partitions": 5,
-    "readings": READINGS,
-    # nu and mu are chosen on the training rows of the first fold, but for these datasets with their first number of
-    # entities, where they are chosen in every fold too.
-    "every_fold": ["Cleveland Heart", "Ionosphere", "Bupa Liver"],
-    # Entities that are drawn in each partition, where there are more.
-    "most_entities": 20,
-}
-ENTITIES_SETTINGS: dict[str, Any] = {
-    **SHARED,
-    "datasets": {"Ionosphere": {**DATASETS["Ionosphere"], "entities": list(range(2, 31, 2))}},
-    "partitions": 1,
-    # Entities that are drawn to be tried alone, where there are more; None for all.
-    "drawn": {"linear": None, "gaussian": 6},
-}
-KERNELS_SETTINGS: dict[str, Any] = {
-    **SHARED,
-    "partitions": {"linear": {"others": 5}, "gaussian": {"others": 2}},
-    # 300 linear programs for each choice of nu and mu: above this size they use the reduced kernel's choice.
-    "most_tuned_rows": 600,
-}
-ATTACK_SETTINGS: dict[str, Any] = {
-    **SHARED,
-    # Errors against the number of known rows.
-    "curve": {"dataset": "WDBC", "entities": 5},
-    "draws": 5,
-}
-UNMIXING_SETTINGS: dict[str, Any] = {**SHARED, "kernels": ["linear", "gaussian"], "partitions": 5}
-CLASSIFIERS_SETTINGS: dict[str, Any] = {**SHARED, "kernels": ["linear"], "partitions": 2}
+SETTINGS = read_settings(__package__)
+TABLE1_SETTINGS, TABLE2_SETTINGS = SETTINGS["ppsvm_table1"], SETTINGS["ppsvm_table2"]
+# The rule that is compared.
+MAIN_RULE = TABLE1_SETTINGS["rules"][0]
 
 
 def _slug(dataset: str) -> str:
@@ -198,20 +138,13 @@ def blocks_jobs(settings: Settings) -> dict[str, dict[str, Any]]:
     }
 
 
-TABLE1 = Experiment(__package__, "ppsvm_table1", TABLE1_SETTINGS, table1_jobs, "runs:run", "measurements:tables")
-TABLE2 = Experiment(__package__, "ppsvm_table2", TABLE2_SETTINGS, table2_jobs, "runs:run", "measurements:tables")
-
-ENTITIES = Experiment(
-    __package__, "ppsvm_entities", ENTITIES_SETTINGS, entities_jobs, "runs:run", "measurements:entities"
-)
-KERNELS = Experiment(__package__, "ppsvm_kernels", KERNELS_SETTINGS, kernels_jobs, "runs:run", "measurements:kernels")
-ATTACK = Experiment(__package__, "ppsvm_attack", ATTACK_SETTINGS, attack_jobs, "runs:run", "measurements:attack")
-
-UNMIXING = Experiment(
-    __package__, "ppsvm_unmixing", UNMIXING_SETTINGS, blocks_jobs, "privacy:run", "measurements:unmixing"
-)
-CLASSIFIERS = Experiment(
-    __package__, "ppsvm_classifiers", CLASSIFIERS_SETTINGS, blocks_jobs, "classifiers:run", "measurements:classifiers"
-)
-
-EXPERIMENTS = {item.name: item for item in (TABLE1, TABLE2, ENTITIES, KERNELS, ATTACK, UNMIXING, CLASSIFIERS)}
+EXPERIMENTS = list_experiments(
+    __package__, SETTINGS,
+    ppsvm_table1=(table1_jobs, "runs:run", "measurements:tables"),
+    ppsvm_table2=(table2_jobs, "runs:run", "measurements:tables"),
+    ppsvm_entities=(entities_jobs, "runs:run", "measurements:entities"),
+    ppsvm_kernels=(kernels_jobs, "runs:run", "measurements:kernels"),
+    ppsvm_attack=(attack_jobs, "runs:run", "measurements:attack"),
+    ppsvm_unmixing=(blocks_jobs, "privacy:run", "measurements:unmixing"),
+    ppsvm_classifiers=(blocks_jobs, "classifiers:run", "measurements:classifiers"),
+)  # fmt: skip

@@ -22,7 +22,7 @@ from reproduce.ci_svm.runs import SIDES, Side, deal_folds, search_held_out
 from reproduce.engine import context as engine
 
 GRID = ((0.5, 8.0), (0.125, 2.0))
-METHODS = experiments.METHODS
+METHODS = experiments.SETTINGS["shared"]["methods"]
 PARAMETERS = {
     "dataset": "made up", "source": ["x", "all"], "most_rows": None, "seed": 1, "repeats": 1, "Cs": list(GRID[0]),
     "gammas": list(GRID[1]), "methods": METHODS, "search": "every fold",
@@ -293,9 +293,11 @@ def test_paired_differences():
 
 def test_means_are_over_their_datasets():
     """Two repeats of one fold of 20 rows; RSVM and the variants are left out."""
-    methods = {name: experiments.METHODS[name] for name in ("LIBSVM", "CI-SVM", "FCM-SVM")}
+    methods = {name: METHODS[name] for name in ("LIBSVM", "CI-SVM", "FCM-SVM")}
     datasets = {"heart": ["heart_scale", "all"], "sonar": ["sonar_scale", "all"]}
-    experiment = experiments.ACCURACY.with_settings({"two_class": datasets, "multi_class": {}, "methods": methods})
+    experiment = experiments.EXPERIMENTS["ci_svm_accuracy"].with_settings(
+        {"two_class": datasets, "multi_class": {}, "methods": methods}
+    )
 
     def result(errors):
         own = {name: {"errors": [errors.get(name, 4)], "searched": [0.8 + (name == "CI-SVM") * 0.06], "purity": [0.9],

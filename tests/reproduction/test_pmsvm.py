@@ -257,7 +257,7 @@ def test_a_sound_row_without_proof_stops_the_table():
 def test_a_run_on_a_file_that_was_scaled_by_its_own_rows_says_so(tmp_path, monkeypatch):
     """The records themselves: they used to say proved of whatever the file had gone through."""
     settings = {
-        **experiments.SOUND_SETTINGS,
+        **experiments.SETTINGS["pmsvm_table2_sound"],
         **PMSVM,
         "methods": {name: PMSVM["methods"][name] for name in ("PMSVM-WP", "PMSVM-GP")},
         "splits": [42],

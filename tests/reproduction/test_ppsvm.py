@@ -217,7 +217,9 @@ def test_the_attack_recovers_the_rows(finished):
 
 
 def test_an_attack_without_enough_rows_is_not_exact():
-    experiment = experiments.ATTACK.with_settings({"datasets": {"Arrhythmia": experiments.DATASETS["Arrhythmia"]}})
+    experiment = experiments.EXPERIMENTS["ppsvm_attack"].with_settings(
+        {"datasets": {"Arrhythmia": experiments.SETTINGS["shared"]["datasets"]["Arrhythmia"]}}
+    )
     recovery = {"columns": 56, "rows_needed": 56, "possible": False, "error_at_rows_needed": 0.7, "max_error": [0.7]}
     results = {job: {"n_rows": 452, "mbar": 45, "entities": [recovery]} for job in experiment.all_jobs()}
     errors = [item.values for item in experiment.measurements(results) if item.cell.endswith("largest error")]

@@ -34,6 +34,10 @@ PACKAGE_DATA = {
         "lib/privsvm_bench/reporting/templates/*.jinja",
         "reproduce/engine/templates/*.jinja",
     ),
+    **{
+        f"reproduce.{paper}.experiments": (f"reproduce/{paper}/settings.yaml",)
+        for paper in ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
+    },
 }
 
 
