@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -14,7 +14,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", required=True, metavar="JSON", help="record to write")
     parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.AuditJob")
     options = parser.parse_args(arguments)
-    die_with_parent()
 
     from privsvm_bench.jobs.job import AuditJob
     from privsvm_bench.workflow.finished import FinishedJob

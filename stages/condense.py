@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from privsvm.files import write_npz
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -18,7 +18,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
     parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.CondenseJob")
     options = parser.parse_args(arguments)
-    die_with_parent()
 
     from privsvm_bench.jobs.job import CondenseJob
     from privsvm_bench.workflow.finished import FinishedJob

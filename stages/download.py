@@ -8,7 +8,7 @@ import sys
 from privsvm.errors import printable, without_passwords
 from privsvm_bench.datasets.download import download_raw
 from privsvm_bench.jobs.job import DownloadJob
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -20,7 +20,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--parameters", default="{}", metavar="JSON", help="see privsvm_bench.jobs.job.DownloadJob")
     options = parser.parse_args(argv)
     job = read_job(DownloadJob, options.parameters)
-    die_with_parent()
     source = download_raw(options.dataset, options.file, options.output, job.settings)
     print(printable(f"{options.dataset}/{options.file}: from {without_passwords(source)}"), file=sys.stderr)
 

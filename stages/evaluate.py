@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from privsvm_bench.workflow.stage import die_with_parent, run
+from privsvm_bench.workflow.stage import run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -17,7 +17,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", required=True, metavar="JSON", help="results to write")
     parser.add_argument("--timings", required=True, metavar="JSON", help="timings to write")
     options = parser.parse_args(arguments)
-    die_with_parent()
 
     from privsvm_bench.workflow.finished import FinishedJob
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.jobs.job import PrepareJob
 from privsvm_bench.workflow.finished import FinishedJob
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,7 +21,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--description", required=True, help="the .json to write")
     parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.PrepareJob")
     options = parser.parse_args(argv)
-    die_with_parent()
     job = read_job(PrepareJob, options.parameters)
     entry = resolve(options.dataset, job.settings)
     raw = [Path(options.raw) / name for name in entry.files]

@@ -13,7 +13,7 @@ from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.files import write_text
 from privsvm_bench.workflow.private_outputs import KINDS, README, make_output_folders
-from privsvm_bench.workflow.stage import die_with_parent, run
+from privsvm_bench.workflow.stage import run
 
 FOLDERS = [Path(f"data/{folder}{kind}") for folder in ("", "private/") for kind in KINDS]
 FOLDERS += [Path("data/audits"), Path("data/private/reports")]
@@ -54,7 +54,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="versioned files; others in their folders are removed")
     parser.add_argument("--output", required=True, metavar="FILE", help="marker to write")
     options = parser.parse_args(arguments)
-    die_with_parent()
 
     make_output_folders()
     for name in remove_other_outputs(options.files):

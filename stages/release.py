@@ -7,7 +7,7 @@ from pathlib import Path
 
 from privsvm.command import main as privsvm
 from privsvm_bench.jobs.job import TrackJob
-from privsvm_bench.workflow.stage import die_with_parent, json_argument, read_job, run
+from privsvm_bench.workflow.stage import json_argument, read_job, run
 
 _FLAGS = ("yes", "without_inspection")
 
@@ -19,7 +19,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tracking", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrackJob")
     parser.add_argument("--settings", required=True, type=json_argument, metavar="JSON")
     options = parser.parse_args(arguments)
-    die_with_parent()
     settings = {name: value for name, value in options.settings.items() if name not in _FLAGS}
     command = ["release", f"--data={options.data}", "--schema=params.yaml"]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]

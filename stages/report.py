@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from privsvm.files import write_json, write_text
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,7 +25,6 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--parameters", default="{}", metavar="JSON", help="see privsvm_bench.jobs.job.ReportJob")
     options = parser.parse_args(arguments)
-    die_with_parent()
 
     # Lazy, so that --help and a wrong argument answer at once.
     from privsvm_bench import records

@@ -10,7 +10,7 @@ from pathlib import Path
 from privsvm_bench.evidence import describe_commit
 from privsvm_bench.jobs.job import TrackJob
 from privsvm_bench.records import timing_files, write
-from privsvm_bench.workflow.stage import die_with_parent, read_job, run
+from privsvm_bench.workflow.stage import read_job, run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,7 +24,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="reports/tracking.json")
     parser.add_argument("--parameters", required=True, metavar="JSON", help="see privsvm_bench.jobs.job.TrackJob")
     options = parser.parse_args(arguments)
-    die_with_parent()
     job = read_job(TrackJob, options.parameters)
     files = [(path, timing_files(path, Path("logs/timings"))) for path in sorted(options.results)]
 

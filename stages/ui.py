@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     params = read_params()
     tracking_uri, results = params.mlflow.tracking_uri, find_results(params)
 
+    from privsvm_bench.tracking.comparison import audit_files
     from privsvm_bench.tracking.experiments import experiment_links
     from privsvm_bench.tracking.mlflow_log import log_results
     from privsvm_bench.tracking.runs import collect_runs, overview_runs
@@ -65,9 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     if serve and importlib.util.find_spec("flask") is None:
         raise PrivSVMError("ui: the packages of MLflow's page are not installed; run `make ui`")
     files = [(path, timing_files(path, Path("logs/timings"))) for path in results]
-    # Audits of the shown methods.
-    methods = sorted({path.parent.name for path in results})
-    audits = [path for name in methods if (path := Path(f"data/audits/{name}.json")).exists()]
+    audits = audit_files(results)
     log_results(files, tracking_uri, describe_commit() or "unknown", audits)
     curves = collect_runs(files, audits)
     names = {run.experiment_name for run in curves + overview_runs(curves)}
@@ -93,4 +92,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    # The server that it becomes may run on in the background.
+    run(main, outlives_parent=True)

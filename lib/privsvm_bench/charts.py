@@ -64,6 +64,13 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
+def new_chart(width: float, height: float, left: float, right: float, bottom: float, top: float) -> tuple[Figure, Axes]:
+    """Start a figure with one pair of axes inside of margins, all in pixels."""
+    figure, (axes,) = new_figure(width, height)
+    axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
+    return figure, axes
+
+
 def named(artist: Artist, tooltip: str, more: bool = False, points: Sequence[str] = ()) -> None:
     """Show a tooltip when the mouse is over an artist, and one for each of a line's markers.
 
@@ -170,8 +177,7 @@ def audit_bars(bars: Sequence[AuditBar], stated: float, title: str, *, narrow: b
     inner = sum(heading + row * len(members) for members in groups.values())
     height, end = inner + top + bottom, _BAR_END * stated
     with style():
-        figure, (axes,) = new_figure(width, height)
-        axes.set_position((left / width, bottom / height, 1 - (left + right) / width, inner / height))
+        figure, axes = new_chart(width, height, left, right, bottom, top)
         axes.set(
             xlim=(0, end), ylim=(inner, 0), yticks=[], xlabel=f"ε that an audit shows, at least (bars end at {end:g})"
         )

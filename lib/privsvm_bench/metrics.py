@@ -7,7 +7,8 @@ one pass. Tests compare with scikit-learn.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +17,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.signedinteger[Any]]
-
-
-def confusion_matrices(y: Codes, predicted: Codes, n_classes: int) -> npt.NDArray[np.intp]:
-    """Count true classes (rows) against predicted ones: an array of shape (R, c, c).
-
-    `y` has shape (n,), and `predicted`, of R models, (R, n).
-    """
-    n_models = predicted.shape[0]
-    offsets = np.arange(n_models)[:, None] * n_classes**2
-    cells = np.bincount((offsets + y * n_classes + predicted).ravel(), minlength=n_models * n_classes**2)
-    return np.reshape(cells, (n_models, n_classes, n_classes))
 
 
 def _sum(values: npt.NDArray[Any], axis: int | tuple[int, ...] = 1) -> Floats:
@@ -44,8 +34,10 @@ class Predictions:
 
     @functools.cached_property
     def confusion(self) -> Floats:
-        """Confusion matrices (R, c, c); rows are true classes."""
-        return confusion_matrices(self.y, self.codes, self.n_classes).astype(np.float64)
+        """Counts of true classes (rows) against predicted ones (R, c, c)."""
+        n_models, c = len(self.codes), self.n_classes
+        cells = np.arange(n_models)[:, None] * c**2 + self.y * c + self.codes
+        return np.bincount(cells.ravel(), minlength=n_models * c**2).reshape(n_models, c, c).astype(np.float64)
 
     @property
     def hits(self) -> Floats:
@@ -144,6 +136,12 @@ def _won_pairs(values: Floats, is_positive: np.ndarray) -> float:
 
 def _area_under_curve(predictions: Predictions) -> Floats:
     return area_under_curve(predictions.y, predictions.scores, predictions.n_classes)
+
+
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Average the values that are defined; None if there are none."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
 
 
 @dataclass(frozen=True)

@@ -34,16 +34,9 @@ from privsvm_bench.datasets.settings import (
 
 PACKING_SUFFIXES = (".xz", ".bz2", ".gz", ".zip", ".Z")
 _SUFFIX_FORMATS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".data": "csv",
-    ".txt": "csv",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".parquet": "parquet",
-    ".npz": "npz",
-    ".mat": "mat",
+    **dict.fromkeys((".csv", ".tsv", ".data", ".txt"), "csv"),
+    **dict.fromkeys((".libsvm", ".svm", ".svmlight"), "libsvm"),
+    **{f".{name}": name for name in ("parquet", "npz", "mat")},
 }
 
 

@@ -11,7 +11,7 @@ from privsvm.errors import PrivSVMError
 from privsvm.files import write_json, write_text
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm_bench.datasets.catalogue import load_catalogue
-from privsvm_bench.datasets.prepared import PreparedData, load_prepared
+from privsvm_bench.datasets.prepared import load_prepared
 
 DESCRIPTION = "croissant.json"
 _TABLE, _LABEL = "table.csv", "class"
@@ -36,6 +36,8 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
     `folder` holds the prepared data. Own data are not described: only their owner may publish the rows. Raises
     PrivSVMError if the dataset is not in the catalogue, not prepared, or sparse.
     """
+    import pandas as pd
+
     entry = load_catalogue().get(name)
     if entry is None:
         raise PrivSVMError(
@@ -48,7 +50,9 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
     features = [f"x{column}" for column in range(1, prepared.X.shape[1] + 1)]
     table = Path(out) / _TABLE
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_text(table, _csv(prepared, features))
+    rows = pd.DataFrame(prepared.X, columns=features)
+    rows[_LABEL] = [prepared.classes[code] for code in prepared.y]
+    write_text(table, rows.to_csv(index=False, lineterminator="\n"))
     write_json(
         Path(out) / DESCRIPTION,
         {
@@ -66,14 +70,6 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
         },
     )  # fmt: skip
     return Path(out) / DESCRIPTION
-
-
-def _csv(prepared: PreparedData, features: list[str]) -> str:
-    import pandas as pd
-
-    rows = pd.DataFrame(prepared.X, columns=features)
-    rows[_LABEL] = [prepared.classes[code] for code in prepared.y]
-    return rows.to_csv(index=False, lineterminator="\n")
 
 
 def _field(column: str, kind: str) -> dict[str, Any]:

@@ -61,7 +61,13 @@ def prepare(
         bounds = (bounds[0][kept_columns], bounds[1][kept_columns])
     y, classes, classes_origin = _code_labels(entry, labels)
 
-    splits = _draw_splits(entry, protocol, y, classes, part_of_row, seed, experiment)
+    # Row numbers of training and test rows of every split, ascending.
+    if isinstance(protocol, Resubstitution):
+        splits = [(np.arange(len(y), dtype=np.int64),) * 2]
+    elif isinstance(protocol, Given):
+        splits = [(np.flatnonzero(part_of_row == 0), np.flatnonzero(part_of_row == 1))]
+    else:
+        splits = _random_splits(entry, protocol, y, classes, seed, experiment)
     _check_splits(entry, splits, y, classes, classes_origin)
     shift, factor, scaling = _fit_scaling(entry, X, bounds, splits)
 
@@ -193,24 +199,6 @@ def _code_labels(entry: DatasetEntry, labels: np.ndarray) -> tuple[np.ndarray, t
     code = {name: number for number, name in enumerate(classes)}
     codes = np.array([code[text] for text in texts], dtype=np.int64)
     return codes[inverse.ravel()], tuple(classes), origin
-
-
-def _draw_splits(
-    entry: DatasetEntry,
-    protocol: Protocol,
-    y: np.ndarray,
-    classes: tuple[str, ...],
-    part_of_row: np.ndarray,
-    seed: int,
-    experiment: str,
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Draw the row numbers of training and test rows of every split, ascending."""
-    everything = np.arange(len(y), dtype=np.int64)
-    if isinstance(protocol, Resubstitution):
-        return [(everything, everything)]
-    if isinstance(protocol, Given):
-        return [(everything[part_of_row == 0], everything[part_of_row == 1])]
-    return _random_splits(entry, protocol, y, classes, seed, experiment)
 
 
 def _check_splits(

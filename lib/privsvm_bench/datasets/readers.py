@@ -331,11 +331,19 @@ def _choose_columns(columns: list[str], name: str, recipe: DataPart) -> tuple[in
     return label, features
 
 
-def _not_numeric(name: str, column: str, value: Any, row: int) -> PrivSVMError:
-    return PrivSVMError(
-        f"{name}: column {column!r} is not numeric ({_show(value)} in row {row + 1}); encode it as numbers or add it "
-        "to `drop_columns`"
-    )
+def _read_cells(cells: Sequence[Any], columns: list[str], name: str, first: int = 0) -> np.ndarray:
+    """Read the cells of some columns, row by row from the row `first`; refuse the first one that is no number."""
+    values = np.empty(len(cells))
+    for position, cell in enumerate(cells):
+        try:
+            values[position] = _feature_number(cell)
+        except ValueError:
+            row, column = divmod(position, len(columns))
+            raise PrivSVMError(
+                f"{name}: column {columns[column]!r} is not numeric ({_show(cell)} in row {first + row + 1}); encode "
+                "it as numbers or add it to `drop_columns`"
+            ) from None
+    return values
 
 
 def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -349,12 +357,9 @@ def _split_frame(frame: Any, name: str, recipe: DataPart) -> tuple[np.ndarray, n
         series = frame.iloc[:, index]
         if pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
             X[:, target] = series.to_numpy(dtype=np.float64, na_value=np.nan)
-            continue
-        for row, value in enumerate(series.astype("object").where(series.notna(), None)):
-            try:
-                X[row, target] = _feature_number(value)
-            except ValueError:
-                raise _not_numeric(name, columns[index], value, row) from None
+        else:
+            cells = series.astype("object").where(series.notna(), None).tolist()
+            X[:, target] = _read_cells(cells, [columns[index]], name)
     if label is None:
         labels = np.zeros(len(frame))
     else:
@@ -368,6 +373,7 @@ def _split_records(
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Split records of text into numeric features and labels."""
     label, features = _choose_columns(columns, name, recipe)
+    names = [columns[index] for index in features]
     blocks, labels, n_rows = [np.empty((0, len(features)))], [], 0
     iterator = iter(records)
     while block := list(itertools.islice(iterator, _BLOCK)):
@@ -375,17 +381,10 @@ def _split_records(
         try:
             X = parse_numbers(cells)
         except ValueError:
-            X = np.empty(len(cells))
-            for position, cell in enumerate(cells):
-                try:
-                    X[position] = _feature_number(cell)
-                except ValueError:
-                    row, column = divmod(position, len(features))
-                    raise _not_numeric(name, columns[features[column]], cell, n_rows + row) from None
+            X = _read_cells(cells, names, name, n_rows)
         blocks.append(X.reshape(len(block), len(features)))
         labels += ["" if label is None else record[label] for record in block]
         n_rows += len(block)
-    names = [columns[index] for index in features]
     return np.concatenate(blocks), np.zeros(n_rows) if label is None else _label_texts(labels, name), names
 
 

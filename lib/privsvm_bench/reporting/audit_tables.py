@@ -32,7 +32,7 @@ def audit_bars_of(
             if witness is not None and witness.neighbours == guarantee.neighbours:
                 refuted = verdict.kind in ("broken", "contradiction")
                 found.setdefault(stated, {}).setdefault(result.method, []).append((witness.epsilon, refuted))
-    private = {result.method: result for result in results if result.status != "none"}
+    private = {result.method for result in results if result.status != "none"}
     claimed = {result.method for result in results if result.status == "claimed"}
     if not found:
         return reference_epsilon, []

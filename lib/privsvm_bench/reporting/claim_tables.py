@@ -22,7 +22,6 @@ class Verdict:
     # ``contradiction``: a sampled audit contradicts the proof; ``elsewhere``: a witness under other neighbours.
     kind: Literal["proof", "contradiction", "broken", "unbroken", "elsewhere", "unaudited"]
     text: str
-    epsilon: float | None = None  # The proved or refuted epsilon.
 
 
 def verdict_on(guarantee: Guarantee, status: Status) -> Verdict:
@@ -47,30 +46,27 @@ def _proof_verdict(guarantee: Guarantee) -> Verdict:
             f"AUDIT CONTRADICTS THE PROOF: refuted below ε = {short_number(witness.epsilon)}, "
             f"said to be proved at {short_number(proved)}"
         )
-        return Verdict("contradiction", text, witness.epsilon)
+        return Verdict("contradiction", text)
     text = f"ε = {short_number(proved)}"
-    return Verdict(
-        "proof", f"proof: {text} with system noise" if guarantee.status == "seeded" else f"proved at {text}", proved
-    )
+    return Verdict("proof", f"proof: {text} with system noise" if guarantee.status == "seeded" else f"proved at {text}")
 
 
 def _claim_verdict(guarantee: Guarantee) -> Verdict:
     witness = guarantee.witness
     if witness is None:
         return Verdict("unaudited", "not audited")
-    refuted_epsilon, elsewhere = witness.epsilon, not _same_relation(guarantee)
-    if math.isinf(refuted_epsilon):
+    elsewhere = not _same_relation(guarantee)
+    if math.isinf(witness.epsilon):
         text = "refuted at every finite ε" + (f", for {witness.neighbours} neighbours" if elsewhere else "")
-        return Verdict("broken", text, refuted_epsilon)
-    refuted = f"refuted below ε = {short_number(refuted_epsilon)}"
+        return Verdict("broken", text)
+    refuted = f"refuted below ε = {short_number(witness.epsilon)}"
     if elsewhere:
-        text = f"{refuted}, for {witness.neighbours} neighbours"
-        text += f" (the claim is for {guarantee.neighbours or 'unnamed'} ones)"
-        return Verdict("elsewhere", text, refuted_epsilon)
+        claim = f" (the claim is for {guarantee.neighbours or 'unnamed'} ones)"
+        return Verdict("elsewhere", f"{refuted}, for {witness.neighbours} neighbours{claim}")
     if is_refuted(guarantee):
-        return Verdict("broken", refuted, refuted_epsilon)
-    text = f"the audit reaches ε = {short_number(refuted_epsilon)} only; not proved, for the reason given"
-    return Verdict("unbroken", text, refuted_epsilon)
+        return Verdict("broken", refuted)
+    reached = short_number(witness.epsilon)
+    return Verdict("unbroken", f"the audit reaches ε = {reached} only; not proved, for the reason given")
 
 
 def finite_guarantees(result: Result) -> list[tuple[float, Guarantee]]:
@@ -89,12 +85,10 @@ def broken_claims(results: Iterable[Result], reference_epsilon: float) -> list[d
     rows = []
     for (method, reason), members in sorted(groups.items()):
         audits = [_audit(result.dataset, *pair) for result in members for pair in finite_guarantees(result)]
-        datasets = [result.dataset for result in members]
         rows.append(
             {
                 "method": method,
-                "datasets": datasets,
-                "dataset_text": names_text(datasets),
+                "datasets": names_text([result.dataset for result in members]),
                 "reason": reason or "no reason recorded; nothing is proved",
                 "audits": audits,
                 "measured": sum(audit["found"] is not None for audit in audits),

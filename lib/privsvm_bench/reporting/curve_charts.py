@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from privsvm.privacy.statement import STATUSES, Status, theorem_holds
 from privsvm_bench import charts
-from privsvm_bench.charts import MARKERS, RED, named, new_figure, page_svg, style, svg_text
+from privsvm_bench.charts import MARKERS, RED, named, new_chart, page_svg, style, svg_text
 from privsvm_bench.palette import CLAIMED, COLOURS, NONE, SYMBOLS, Look
 from privsvm_bench.records import KnownSampleAttack, Result
 from privsvm_bench.reporting.claim_tables import note_on
@@ -59,6 +59,12 @@ class _End:
     label: str
     tooltip: str
     look: Mapping[str, Any]
+
+
+def _height(axes: Axes, value: float) -> float:
+    """Height of a value in pixels, at 72 of which an inch is drawn."""
+    height: float = axes.get_yaxis_transform().transform((0, value))[1]
+    return height
 
 
 def _write_labels(picture: Figure, x: float, ends: Sequence[_End], top: float) -> None:
@@ -173,20 +179,17 @@ class CurveChart:
         left, right = (38, 12) if narrow else (58, _MARK + _LETTER * max(map(len, labels.values()), default=0))
         bottom, top = (44 if narrow else 48), 12
         with style():
-            picture, (axes,) = new_figure(width, height)
-            axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
+            picture, axes = new_chart(width, height, left, right, bottom, top)
             self._set_axes(axes, curves, first, narrow, width - left - right)
             for index, epsilon in enumerate(self.grid if self.chosen is not None else ()):
                 axes.axvline(epsilon, color=charts.INK, linewidth=1.4, linestyle=(0, (3, 3)), gid=f"at-{index}")
-            least, most = axes.get_ylim()
             ends = []
             # Proved methods last, on top of the others, and the first on top of all.
             order = {status: -place for place, status in enumerate(STATUSES)}
             for curve in sorted(curves, key=lambda curve: (curve.method == first, order[curve.status])):
                 look = self._draw(axes, curve, first)
-                last = self.scale.finite_values(curve, "mean")[-1]
-                end = bottom + (height - top - bottom) * (last - least) / (most - least)
                 if curve.method in labels:
+                    end = _height(axes, self.scale.finite_values(curve, "mean")[-1])
                     ends.append(_End(end, labels[curve.method], _heading(curve), look))
             _write_labels(picture, width - right, ends, height - top - 4)
             subject = self.scale.title.removesuffix(", %")
@@ -271,8 +274,7 @@ def attack_svg(attack: KnownSampleAttack, title: str) -> str:
     labels = [f"{entity.entity[:_LONGEST]} ({entity.features} features)" for entity in attack.entities]
     right = _MARK + _LETTER * max(map(len, labels))
     with style():
-        picture, (axes,) = new_figure(width, height)
-        axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
+        picture, axes = new_chart(width, height, left, right, bottom, top)
         axes.set_yscale("log")
         # Three digits, as in the tooltips.
         errors = [
@@ -289,7 +291,6 @@ def attack_svg(attack: KnownSampleAttack, title: str) -> str:
         axes.axhline(_RECOVERED, color=RED, linewidth=1.2, linestyle=(0, (1.5, 3)))
         below: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "color": RED, "ha": "right", "va": "top"}
         axes.text(1, _RECOVERED / 2, "below: recovered ", **below)
-        low, high = (math.log10(limit) for limit in axes.get_ylim())
         ends = []
         for number, (entity, label, heights) in enumerate(zip(attack.entities, labels, errors, strict=True)):
             mark = MARKERS[SYMBOLS[number % len(SYMBOLS)]]
@@ -302,7 +303,6 @@ def attack_svg(attack: KnownSampleAttack, title: str) -> str:
             ]
             (line,) = axes.plot(curve.known, heights, **look, clip_on=False)
             named(line, label, points=points)
-            end = bottom + (height - top - bottom) * (math.log10(heights[-1]) - low) / (high - low)
-            ends.append(_End(end, label, label, look))
+            ends.append(_End(_height(axes, heights[-1]), label, label, look))
         _write_labels(picture, width - right, ends, height - top - 4)
         return page_svg(picture, title)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from privsvm.digests import canonical_json
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
+from privsvm_bench.metrics import mean_of_known
 from privsvm_bench.records import Result, Timing
 from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
@@ -103,11 +103,6 @@ def _scale_cell(guarantee: Guarantee | None) -> tuple[str, str]:
     return short_number(guarantee.noise_scale), short_number(guarantee.epsilon_with_system_noise)
 
 
-def _mean(values: Iterable[float | None] | None) -> float | None:
-    numbers = [value for value in values or () if value is not None]
-    return statistics.fmean(numbers) if numbers else None
-
-
 def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[dict[str, Any]]:
     """Mean seconds of each job, with the size of its solution from the results."""
     of_job: Mapping[tuple[str, str], Result] = {(result.dataset, result.method): result for result in results}
@@ -120,13 +115,13 @@ def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[di
                 "dataset": timing.dataset,
                 "method": timing.method,
                 "splits": len(timing.fit_seconds or timing.predict_seconds or ()),
-                "fit": _mean(timing.fit_seconds),
-                "release": _mean(timing.release_seconds),
-                "predict": _mean(timing.predict_seconds),
+                "fit": mean_of_known(timing.fit_seconds or ()),
+                "release": mean_of_known(timing.release_seconds or ()),
+                "predict": mean_of_known(timing.predict_seconds or ()),
                 "rate": predicted / seconds if seconds > 0 and predicted else None,
                 # None where the number would be private.
-                "support": _mean(result.n_support) if result else None,
-                "objective": _mean(result.objective) if result else None,
+                "support": mean_of_known(result.n_support) if result else None,
+                "objective": mean_of_known(result.objective) if result else None,
             }
         )
     return rows

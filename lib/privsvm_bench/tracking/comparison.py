@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privsvm.errors import PrivSVMError
-from privsvm_bench.metrics import METRICS
+from privsvm_bench.metrics import METRICS, mean_of_known
 from privsvm_bench.records import Result, Worth, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Folders of the benchmark's results: of the catalogue's datasets, and of own data.
+_RESULTS = ("data/results", "data/private/results")
 # Confidence of the intervals.
 _LEVEL = 0.95
 _STATUSES = "claimed: nothing proves the epsilon; refuted: the method reveals more than the epsilon that is struck out"
@@ -42,36 +44,32 @@ class Difference:
     n_splits: int  # Splits that both have.
 
 
-def result_files(name: str, folders: Sequence[str] = ("data/results", "data/private/results")) -> list[Path]:
+def result_files(name: str) -> list[Path]:
     """Find the results that a word of the command line means.
 
-    `name` is a result file, a folder of them, or a method of the benchmark that ran here. `folders` hold the
-    benchmark's results: of the catalogue's datasets, and of own data. Raises PrivSVMError if there are none.
+    `name` is a result file, a folder of them, or a method of the benchmark that ran here. Raises PrivSVMError if there
+    are none.
     """
     if Path(name).is_file():
         return [Path(name)]
-    for places in ([Path(name)], [Path(folder, name) for folder in folders]):
+    for places in ([Path(name)], [Path(folder, name) for folder in _RESULTS]):
         files = [path for place in places for path in sorted(place.glob("*.json"))]
         if files:
             return files
     raise PrivSVMError(
-        f"{name}: no result file, folder of results, or method in {' or '.join(folders)}; run `make run` first"
+        f"{name}: no result file, folder of results, or method in {' or '.join(_RESULTS)}; run `make run` first"
     )
 
 
-def audit_files(results: Iterable[Path], folder: str = "data/audits") -> list[Path]:
+def audit_files(results: Iterable[Path]) -> list[Path]:
     """List the audits of the methods of result files, as far as they are here."""
-    files = [Path(folder, f"{name}.json") for name in sorted({path.parent.name for path in results})]
+    files = [Path("data/audits", f"{name}.json") for name in sorted({path.parent.name for path in results})]
     return [path for path in files if path.is_file()]
 
 
 def _over_repeats(result: Result, metric: str, index: int) -> list[float | None]:
     """Mean over the repeats of each split."""
-    means: list[float | None] = []
-    for split in result.metrics.get(metric, ()):
-        scores = [value for value in split[index] if value is not None]
-        means.append(math.fsum(scores) / len(scores) if scores else None)
-    return means
+    return [mean_of_known(split[index]) for split in result.metrics.get(metric, ())]
 
 
 def _pair_splits(
@@ -194,14 +192,12 @@ def comparison_latex(names: tuple[str, str], differences: Sequence[Difference], 
 
 def comparison_svg(names: tuple[str, str], differences: Sequence[Difference], metric: str) -> str:
     """Draw the differences with their intervals, one line each: dashed and hollow unless both epsilons are proved."""
-    from privsvm_bench.charts import BLUE, PANEL, RED, SOFT, named, new_figure, style, svg_text
+    from privsvm_bench.charts import BLUE, PANEL, RED, SOFT, named, new_chart, style, svg_text
     from privsvm_bench.palette import CLAIMED
 
     title = f"{metric}: {names[1]} less {names[0]}, points, {_LEVEL:.0%} interval"
-    height, width = 80 + 22 * len(differences), 820
     with style():
-        figure, (axes,) = new_figure(width, height)
-        axes.set_position((190 / width, 36 / height, 430 / width, 1 - 70 / height))
+        figure, axes = new_chart(820, 80 + 22 * len(differences), left=190, right=200, bottom=36, top=34)
         axes.set_yticks(range(len(differences)), [f"{one.dataset}, ε {_epsilon(one.epsilon)}" for one in differences])
         axes.set(title=title, ylim=(len(differences) - 0.4, -0.6))
         axes.axvline(0, color=SOFT, linestyle="--", linewidth=1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from privsvm.digests import canonical_json, sha256_of_json
+from privsvm_bench.metrics import mean_of_known
 from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, read_results, read_timings
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
@@ -159,7 +161,7 @@ def _points(result: Result, grid: Sequence[float]) -> Iterator[MetricPoint]:
         relations = [one.by_relation() for one in result.guarantees]
         for relation in dict.fromkeys(relation for one in relations for relation in one):
             columns[f"epsilon_{relation}"] = [one[relation].epsilon if relation in one else None for one in relations]
-    columns |= {name: [_mean(getattr(result, name))] for name in _SOLUTION}
+    columns |= {name: [mean_of_known(getattr(result, name))] for name in _SOLUTION}
     columns |= {name: [value] for name, value in _average_condensed(result).items()}
     for name, values in columns.items():
         # A bar in the place of a flat line.
@@ -219,7 +221,7 @@ def _overview_run(curves: Sequence[CurveRun], best: Mapping[tuple[str, int], flo
         tags={"guarantee": status},
         # A mean over fewer datasets than elsewhere on the curve is not comparable.
         metrics=tuple(
-            MetricPoint("points_behind", math.fsum(numbers) / len(numbers), step)
+            MetricPoint("points_behind", statistics.fmean(numbers), step)
             for step, numbers in gaps.items()
             if len(numbers) == len(curves)
         ),
@@ -238,7 +240,7 @@ def _average_condensed(result: Result) -> dict[str, float | None]:
         # Methods after the condensing stage do not publish its condensed rows.
         prefix, names = ("", (*_CONDENSED, *_ATTACKED)) if attack.method else ("condensed_", _CONDENSED)
         for name in names:
-            values[prefix + name] = _mean(getattr(split, name) for split in attack.splits)
+            values[prefix + name] = mean_of_known(getattr(split, name) for split in attack.splits)
     return values
 
 
@@ -246,15 +248,9 @@ def _timing_points(timings: Iterable[Timing]) -> Iterator[MetricPoint]:
     """Mean seconds over the splits, once: the page draws bars of them, and no flat lines."""
     for timing in timings:
         for name in _TIMINGS:
-            seconds = _mean(getattr(timing, name) or ())
+            seconds = mean_of_known(getattr(timing, name) or ())
             if seconds is not None:
                 yield MetricPoint(name, seconds, 0)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """Average the known values; None if there are none."""
-    numbers = [value for value in values if value is not None]
-    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def _distinct(texts: Iterable[str | None]) -> str:

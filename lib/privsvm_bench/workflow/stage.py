@@ -52,11 +52,13 @@ def json_argument(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
 
 
-def run(main: Callable[[list[str] | None], int | None]) -> None:
-    """Run a stage's ``main`` and end the process with its exit code (None: 0).
+def run(main: Callable[[list[str] | None], int | None], outlives_parent: bool = False) -> None:
+    """Run a stage's ``main`` and end the process with its exit code (None: 0), or when its parent dies.
 
     A `PrivSVMError`, a lack of memory or an operating-system error becomes one line on standard error and exit code 1.
     """
+    if not outlives_parent:
+        die_with_parent()
     try:
         code = main(None) or 0
     except PrivSVMError as error:
