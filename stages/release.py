@@ -33,4 +33,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, is_job=True)

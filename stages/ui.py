@@ -92,5 +92,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # The server that it becomes may run on in the background.
-    run(main, outlives_parent=True)
+    run(main)

@@ -31,10 +31,8 @@ def load_stage() -> Any:
 
 
 @pytest.fixture
-def run_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def run_stage() -> Callable[..., None]:
     stage = load_stage()
-    # The test process must not be tied to its parent's life.
-    monkeypatch.setattr(stage, "die_with_parent", lambda: None)
 
     def run(files: dict[str, list[str]], folder: Path, **parameters: Any) -> None:
         timings = folder.with_name(f"{folder.name}-timings")

@@ -52,12 +52,12 @@ def json_argument(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
 
 
-def run(main: Callable[[list[str] | None], int | None], outlives_parent: bool = False) -> None:
-    """Run a stage's ``main`` and end the process with its exit code (None: 0), or when its parent dies.
+def run(main: Callable[[list[str] | None], int | None], is_job: bool = False) -> None:
+    """Run a stage's ``main`` and end the process with its exit code (None: 0); a job ends when its parent dies too.
 
     A `PrivSVMError`, a lack of memory or an operating-system error becomes one line on standard error and exit code 1.
     """
-    if not outlives_parent:
+    if is_job:
         die_with_parent()
     try:
         code = main(None) or 0
