@@ -53,7 +53,7 @@ def train(tmp_path_factory):
     parameters = {
         "condense": "none", "experiment": "test", "implementation": "landmark_dual", "method": "landmark_dual",
         "seed": 0, "parameters": {"C": 0.05, "gamma": 0.1, "n_landmarks": 50},
-        "privacy": {"delta": 1e-5, "epsilons": [1.0], "neighbours": "replace_one", "repeats": 1},
+        "delta": 1e-5, "epsilons": [1.0], "neighbours": "replace_one", "repeats": 1,
     }  # fmt: skip
 
     def run(code, **variables):

@@ -107,12 +107,12 @@ def _recall(predictions: Predictions) -> Floats:
     return _positive_or_macro(_ratio(predictions.hits, predictions.true), predictions)
 
 
-def area_under_curve(y: Codes, scores: Floats, n_classes: int) -> Floats:
+def area_under_curve(predictions: Predictions) -> Floats:
     """Compute the area under the ROC curve for R models: for class 1, or the mean of one class against the rest.
 
-    `y` has shape (n,), and the decision values `scores` (R, n, k) with k = 1 or c. The result (R,) is NaN if fewer than
-    two classes occur; absent classes are left out of the mean.
+    The result (R,) is NaN if fewer than two classes occur; absent classes are left out of the mean.
     """
+    y, scores, n_classes = predictions.y, predictions.scores, predictions.n_classes
     if n_classes == 2 and scores.shape[-1] == 2:
         scores = scores[..., 1:] - scores[..., :1]
     areas = []
@@ -132,10 +132,6 @@ def _won_pairs(values: Floats, is_positive: np.ndarray) -> float:
     others = np.sort(values[~is_positive])
     below, at_most = (np.searchsorted(others, values[is_positive], side) for side in ("left", "right"))
     return np.nan if np.isnan(values).any() else float(below.sum() + at_most.sum()) / 2
-
-
-def _area_under_curve(predictions: Predictions) -> Floats:
-    return area_under_curve(predictions.y, predictions.scores, predictions.n_classes)
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
@@ -177,7 +173,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             "auc", "Area under the ROC curve (AUC)",
             "Probability that a row of a class scores higher for that class than a row of another: class 1 where there "
-            "are two classes, else the mean over all classes; 0.5 is guessing.", _area_under_curve,
+            "are two classes, else the mean over all classes; 0.5 is guessing.", area_under_curve,
         ),
         Metric(
             "precision", "Precision",

@@ -21,7 +21,7 @@ PRIVACY = {"epsilons": [1.0], "repeats": 1, "delta": 1e-5, "neighbours": "replac
 def job(implementation: str, condense: str = "none", **parameters):
     return TrainJob(
         condense=condense, experiment="demo", implementation=implementation, method="mine", parameters=parameters,
-        privacy=PRIVACY, seed=5,
+        **PRIVACY, seed=5,
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def counts_rows(implementation):
 def wine_path(implementation, description, n_train=140, labels=None, neighbours="add_remove"):
     prepared = prepare_wine(n_train=n_train, labels=labels, **description)
     privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": neighbours, "repeats": 1}
-    return train(prepared, implementation, SETTINGS.get(implementation, {}), privacy=privacy)[0]
+    return train(prepared, implementation, SETTINGS.get(implementation, {}), **privacy)[0]
 
 
 def guarantee(*given, **changes):
@@ -137,7 +137,7 @@ def test_the_record_of_models_counts_no_private_rows():
     for relation, declared, n_train in itertools.product(NEIGHBOURS, (None, [140]), (140, 139)):
         prepared = prepare_wine(n_train=n_train, declared_training_rows=declared)
         privacy = {"epsilons": [1.0], "delta": 1e-5, "neighbours": relation, "repeats": 1}
-        job = TrainJob(**fields, implementation="pmsvm_wp", privacy=privacy)
+        job = TrainJob(**fields, implementation="pmsvm_wp", **privacy)
         sizes[relation, declared is None, n_train] = training_sizes(prepared, job)
     assert [sizes["add_remove", True, n] for n in (140, 139)] == [None, None]
     assert [sizes["add_remove", False, n] for n in (140, 139)] == [140, 140]
@@ -150,7 +150,7 @@ def test_the_record_of_models_counts_no_private_rows():
 def test_a_method_without_epsilon_needs_no_privacy(implementation):
     prepared = prepare_wine()
     privacy = {"epsilons": [0.5, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 3}
-    (plain,), (with_privacy,) = (train(prepared, implementation, {}, **fields) for fields in ({}, {"privacy": privacy}))
+    (plain,), (with_privacy,) = (train(prepared, implementation, {}, **fields) for fields in ({}, privacy))
     assert plain.epsilons == (np.inf,)
     assert plain.guarantees == with_privacy.guarantees
     for name, array in plain.arrays().items():

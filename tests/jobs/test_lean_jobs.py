@@ -72,7 +72,7 @@ PATHS = {
 def save(path, folder):
     privacy = {"delta": 1e-5, "epsilons": [1.0], "neighbours": "replace_one", "repeats": 1}
     job = TrainJob(
-        condense="none", experiment="test", implementation="svm", method="svm", parameters={}, privacy=privacy, seed=0
+        condense="none", experiment="test", implementation="svm", method="svm", parameters={}, seed=0, **privacy
     )
     description = {"dataset": "small", "digest": "0" * 64, "protocol": {}, "classes": ["a", "b"], "n_features": 3}
     record = model_record(job, description, 12, [path])

@@ -25,6 +25,11 @@ from privsvm_bench.reporting.page import page_context, render_page
 from privsvm_bench.tracking.runs import collect_runs
 
 
+def auc_of(y, scores, n_classes):
+    """The AUC of scores, which predicted codes do not change."""
+    return area_under_curve(Predictions(y, np.zeros(scores.shape[:2], int), scores, n_classes))
+
+
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 60), st.integers(1, 5))
 @settings(max_examples=80, deadline=None)
 def test_equals_scikit_learn(seed, n_classes, n, n_models):
@@ -62,14 +67,14 @@ def test_auc_equals_scikit_learn(n_classes):
     if n_classes == 2:
         expected = [reference.roc_auc_score(y, s[:, 1] - s[:, 0]) for s in scores]
         single = scores[..., 1:] - scores[..., :1]
-        assert np.allclose(area_under_curve(y, single, 2), expected)
+        assert np.allclose(auc_of(y, single, 2), expected)
     else:
         expected = [np.mean([reference.roc_auc_score(y == k, s[:, k]) for k in range(n_classes)]) for s in scores]
-    assert np.allclose(area_under_curve(y, scores, n_classes), expected)
+    assert np.allclose(auc_of(y, scores, n_classes), expected)
 
 
 def test_auc_is_undefined_with_one_class():
-    assert np.isnan(area_under_curve(np.zeros(5, int), np.zeros((2, 5, 1)), 2)).all()
+    assert np.isnan(auc_of(np.zeros(5, int), np.zeros((2, 5, 1)), 2)).all()
 
 
 def test_summary_ignores_undefined_runs():
@@ -82,7 +87,7 @@ def test_summary_ignores_undefined_runs():
 
 def test_auc_counts_ties_half_and_knows_no_nan():
     y, scores = np.array([0, 1, 0, 1]), np.array([[[0.5], [0.5], [0.0], [1.0]], [[0.0], [np.nan], [0.0], [1.0]]])
-    np.testing.assert_array_equal(area_under_curve(y, scores, 2), [3.5 / 4, np.nan])
+    np.testing.assert_array_equal(auc_of(y, scores, 2), [3.5 / 4, np.nan])
 
 
 def a_result(folder: Path) -> Result:
@@ -102,7 +107,7 @@ def a_result(folder: Path) -> Result:
     )  # fmt: skip
     privacy = {"delta": 1e-5, "epsilons": [0.5, 2.0], "neighbours": "replace_one", "repeats": 3}
     job = TrainJob(
-        condense="none", experiment="toy", implementation="toy", method="method", parameters={}, privacy=privacy, seed=0
+        condense="none", experiment="toy", implementation="toy", method="method", parameters={}, seed=0, **privacy
     )
     description = {"dataset": "rows", "digest": "0", "protocol": {}, "classes": ["a", "b"], "n_features": 3}
     record = model_record(job, description, 30, [path])

@@ -142,7 +142,7 @@ def test_a_foreign_class_reads_privacy_if_it_states_epsilon():
     params = check_params({**default(), "methods": {"other": entry}})
     assert params.reads_privacy("other", "wine")
     assert not params.reads_privacy("other", "digits")
-    assert "privacy" in json.loads(train_parameters(params, "other", "wine"))
+    assert "epsilons" in json.loads(train_parameters(params, "other", "wine"))
 
 
 def test_own_files_lie_in_their_folder(tmp_path, monkeypatch):

@@ -535,9 +535,10 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     assert "eval(" not in page_script
 
 
-def test_provenance_names_no_one(tmp_path: Any) -> None:
+def test_provenance_names_no_one(tmp_path: Any, monkeypatch: Any) -> None:
     (tmp_path / "dvc.lock").write_text("stages: {}\n")
-    record = provenance(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    record = provenance()
     assert record["commit"] is None
     assert len(record["dvc_lock"]) == 64
     assert str(tmp_path) not in json.dumps(record)

@@ -17,7 +17,7 @@ from tests.tracking.test_stages import call
 
 from privsvm import PrivateLinearClassifier, load
 from privsvm.errors import PrivSVMError
-from privsvm_bench.jobs.job import Privacy, TrainJob
+from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.registry import register_model
@@ -32,10 +32,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     epsilons, codes = [0.1, 1.0, 30.0], (ROWS[:, 0] ** 2 > 0.4).astype(int)
     method = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-1, 1))
     path = method.release_path(ROWS, codes, epsilons, 2, 7)
-    privacy = Privacy(epsilons=tuple(epsilons), delta=1e-5, neighbours="add_remove", repeats=2)
     job = TrainJob(
         condense="none", experiment="demo", implementation="recommended", method="recommended", parameters={}, seed=7,
-        privacy=privacy,
+        epsilons=tuple(epsilons), delta=1e-5, neighbours="add_remove", repeats=2,
     )  # fmt: skip
     described = {"dataset": "wine", "digest": "d" * 64, "protocol": {}, "classes": ["no", "yes"], "n_features": 12}
     file = tmp_path_factory.mktemp("models") / "wine.npz"

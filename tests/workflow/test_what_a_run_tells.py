@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privsvm.files import read_json
-from privsvm_bench import records, reporting
+from privsvm_bench import records
 from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.prepare import prepare, write_prepared
 from privsvm_bench.datasets.prepared import load_prepared
@@ -22,6 +22,9 @@ from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import load_paths, model_record, save_paths, train_timings
 from privsvm_bench.jobs.training import train_paths, training_sizes
 from privsvm_bench.metrics import METRICS
+from privsvm_bench.reporting.page import report_files
+from privsvm_bench.reporting.provenance import provenance
+from privsvm_bench.reporting.results import read_results
 from privsvm_bench.tracking.runs import collect_runs
 from tests.fuzz.strategies import paths, value_at
 
@@ -64,7 +67,7 @@ def run(folder, change, relation):
             continue
         job = TrainJob(
             condense="none", experiment="run", implementation=method, method=method, parameters=parameters,
-            privacy=PRIVACY | {"neighbours": relation}, seed=1,
+            **PRIVACY | {"neighbours": relation}, seed=1,
         )  # fmt: skip
         paths, attacks = train_paths(prepared, condensed, job)
         record = model_record(job, prepared.description, training_sizes(prepared, job), paths, attacks)
@@ -80,9 +83,9 @@ def run(folder, change, relation):
         method_records[method] = {"model": read_json(record_path), "result": read_json(result_path)}
         with np.load(models) as stored:
             sizes[method] = {name: (stored[name].shape, stored[name].dtype.str) for name in stored.files}
-    results = reporting.read_results([result_path for result_path, _ in files])
-    pages = reporting.report_files(
-        results, origin=reporting.provenance(), experiment="run", reference_epsilon=0.5, own_datasets=("patients",)
+    results = read_results([result_path for result_path, _ in files])
+    pages = report_files(
+        results, origin=provenance(), experiment="run", reference_epsilon=0.5, own_datasets=("patients",)
     )
     return method_records, sizes, pages, [dataclasses.asdict(one) for one in collect_runs(files)]
 

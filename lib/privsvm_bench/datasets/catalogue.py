@@ -146,21 +146,14 @@ def label_order(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def _read_catalogue() -> Mapping[str, DatasetEntry]:
+def load_catalogue() -> Mapping[str, DatasetEntry]:
+    """Load every dataset of the catalogue, by name in alphabetical order."""
     records = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
     for name, record in records.items():
         record["name"] = name
         for key, names in (("files", "name"), ("parts", "role")):
             record[key] = {own: {names: own, **item} for own, item in record[key].items()}
     return MappingProxyType(pydantic.TypeAdapter(dict[str, DatasetEntry]).validate_python(records))
-
-
-def load_catalogue() -> dict[str, DatasetEntry]:
-    """Load every dataset of the catalogue, by name in alphabetical order.
-
-    Read once a process; the mapping is a copy, the entries are frozen.
-    """
-    return dict(_read_catalogue())
 
 
 def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
@@ -297,17 +290,14 @@ def _check_label(label: int | str | None, format_: str, header: bool, file_name:
 def resolve(name: str, settings: Mapping[str, Any] | None = None) -> DatasetEntry:
     """Find a dataset of the catalogue or own data, and apply its settings from params.yaml.
 
-    Keys of `settings`: ``scaling``, ``fit_on``, ``range``, ``bounds``, ``positive``, ``groups``, ``missing``,
-    ``protocol``, ``parts`` (whose rows are pooled); for own data also ``path`` or ``url``, ``sha256``, ``format``,
-    ``label``, ``features``, ``classes``, ``delimiter``, ``encoding``, ``header``, ``drop_columns``, ``max_bytes``,
-    ``member``, ``n_features``, ``n_rows``. Raises PrivSVMError for an unknown dataset, key or value, or if the file of
-    own data is missing.
+    `Settings` has the keys of `settings`, `OwnSettings` those of own data. Raises PrivSVMError for an unknown dataset,
+    key or value, or if the file of own data is missing.
     """
     settings = {} if settings is None else settings
     if not isinstance(settings, Mapping):
         raise PrivSVMError(f"datasets.{name}: {settings!r} is not a mapping; write `{name}: {{}}` for the defaults")
     user_supplied = "path" in settings or "url" in settings
-    catalogue = _read_catalogue()
+    catalogue = load_catalogue()
     if user_supplied and name in catalogue:
         raise PrivSVMError(f"datasets.{name}: that name belongs to the catalogue; give your data another name")
     if not user_supplied and name not in catalogue:

@@ -204,10 +204,8 @@ PROTOCOLS: Mapping[str, type[Protocol]] = {
 def parse_protocol(value: Any) -> Protocol:
     """Check a protocol and fill in its defaults.
 
-    Protocols are ``{"kind": "holdout", "repeats": 10, "test_size": 0.2, "stratified": false}``, ``{"kind": "k_fold",
-    "folds": 5, "repeats": 1, "stratified": false}``, ``{"kind": "given", "train": "train", "test": "test"}`` and
-    ``{"kind": "resubstitution"}``; a kind alone stands for its defaults. Raises PrivSVMError if the kind or a key is
-    unknown, or a value makes no sense.
+    A mapping such as ``{"kind": "holdout", "repeats": 10}`` has fields of one of `PROTOCOLS`; a kind alone stands for
+    its defaults. Raises PrivSVMError if the kind or a key is unknown, or a value makes no sense.
     """
     if isinstance(value, Protocol):
         return value

@@ -79,35 +79,19 @@ class CondenseJob(Job):
 
 
 class TrainJob(Job):
-    """Method and dataset; without ``privacy`` one model and no epsilon."""
+    """Method and dataset; the defaults are those of a method without privacy, which has one model and no epsilon."""
 
     condense: Condensing
     experiment: str
     implementation: str
     method: str
     parameters: dict[str, Any]
-    privacy: Privacy | None = None
     seed: int
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """Epsilons of the released models."""
-        return (math.inf,) if self.privacy is None else self.privacy.epsilons
-
-    @property
-    def repeats(self) -> int:
-        """Models for each epsilon."""
-        return 1 if self.privacy is None else self.privacy.repeats
-
-    @property
-    def delta(self) -> float | None:
-        """Delta of the released models."""
-        return None if self.privacy is None else self.privacy.delta
-
-    @property
-    def neighbours(self) -> Neighbours | None:
-        """Relation between neighbouring data sets."""
-        return None if self.privacy is None else self.privacy.neighbours
+    # As in `Privacy`.
+    epsilons: Epsilons = (math.inf,)
+    delta: float | None = None
+    neighbours: Neighbours | None = None
+    repeats: int = 1
 
 
 class AuditJob(Job):

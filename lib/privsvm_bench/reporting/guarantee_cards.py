@@ -132,15 +132,14 @@ def parameter_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], tuple[dict[str, str], list[str]]] = {}
     for result in results:
         parameters = without_absolute_paths(result.parameters)
-        written = {str(name): _parameter_text(value) for name, value in sorted(parameters.items())}
+        # Exactly: text bare, everything else as JSON.
+        written = {
+            str(name): value if isinstance(value, str) else canonical_json(value, spaced=True)
+            for name, value in sorted(parameters.items())
+        }
         key = (result.method, canonical_json(written))
         groups.setdefault(key, (written, []))[1].append(result.dataset)
     return [
         {"method": method, "datasets": names_text(datasets), "parameters": written}
         for (method, _), (written, datasets) in sorted(groups.items(), key=lambda item: item[0])
     ]
-
-
-def _parameter_text(value: Any) -> str:
-    """Write one parameter exactly: text bare, everything else as JSON."""
-    return value if isinstance(value, str) else canonical_json(value, spaced=True)

@@ -22,15 +22,13 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def provenance(folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
+def provenance() -> dict[str, Any]:
     """Collect the origin of this report: versions, machine and time, without user, host or absolute path.
 
-    `folder` is the project, with its git commit and ``dvc.lock``. Returns ``commit`` (None outside git), ``dirty``,
-    ``dvc_lock`` (SHA-256 or None), ``packages``, ``python``, ``processors``, ``system``, ``generated`` (UTC).
+    Returns ``commit`` of the working folder (None outside git), ``dirty``, ``dvc_lock`` (SHA-256 or None),
+    ``packages``, ``python``, ``processors``, ``system``, ``generated`` (UTC).
     """
-    root = Path(folder)
-    commit = describe_commit(root)
-    lock = root / "dvc.lock"
+    commit, lock = describe_commit(), Path("dvc.lock")
     return {
         "commit": commit.removesuffix("-dirty") or None,
         "dirty": commit.endswith("-dirty"),

@@ -67,7 +67,7 @@ def condense_parameters(params: Params) -> str:
 def train_parameters(params: Params, method: str, dataset: str) -> str:
     """Write the parameters of the job that trains a method on a dataset.
 
-    A method that states no epsilon has no ``privacy``, so that its jobs do not depend on it.
+    A method that states no epsilon takes none of `privacy`, so that its jobs do not depend on it.
     """
     return TrainJob(
         condense=params.condense,
@@ -76,7 +76,7 @@ def train_parameters(params: Params, method: str, dataset: str) -> str:
         method=method,
         parameters=params.method_parameters(method, dataset),
         seed=params.seed,
-        **({"privacy": params.privacy} if params.reads_privacy(method, dataset) else {}),
+        **(dict(params.privacy) if params.reads_privacy(method, dataset) else {}),
     ).argument()
 
 
