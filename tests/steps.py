@@ -1,7 +1,8 @@
-"""Measure work in steps of the interpreter, independent of a clock."""
+"""Measure work in steps of the interpreter and in memory, independent of a clock."""
 
 import contextlib
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -46,3 +47,14 @@ def count_calls() -> Iterator[list[int]]:
         yield count
     finally:
         sys.setprofile(None)
+
+
+@contextlib.contextmanager
+def memory_below(limit: int) -> Iterator[None]:
+    """Require that a block never holds so many bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()

@@ -3,7 +3,6 @@
 import csv
 import doctest
 import importlib
-import importlib.util
 import re
 from pathlib import Path
 
@@ -16,16 +15,9 @@ from privsvm.base.feature_steps import STEPS
 from privsvm.registry import implementations
 from tests.blocks import PAGES
 from tests.mutants.mutant import MUTANTS
+from tests.scripts import load_script
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-
-def script(name):
-    """Load a module of docs/, which is not a package."""
-    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_pages_that_only_the_site_has():
@@ -40,7 +32,7 @@ def test_pages_that_only_the_site_has():
 
 
 def test_the_picture_has_a_box_for_every_package():
-    boxes = {name for _, row in script("draw_architecture").rows() for name in row}
+    boxes = {name for _, row in load_script("docs/draw_architecture.py").rows() for name in row}
     packages = {path.parent.name for path in REPOSITORY.glob("lib/privsvm*/*/__init__.py")}
     assert packages <= boxes
 
@@ -84,7 +76,7 @@ def test_every_proved_method_has_a_proof_page():
     # The example in a class's docstring, a doctest, shows the status.
     proved = {path.stem for path in (REPOSITORY / "lib/privsvm/methods").glob("*.py") if "'proved'" in path.read_text()}
     assert len(proved) >= 10
-    assert proved <= script("proof_pages").proofs().keys()
+    assert proved <= load_script("docs/proof_pages.py").proofs().keys()
 
 
 @pytest.mark.parametrize("page", proof_pages(), ids=lambda path: path.stem)

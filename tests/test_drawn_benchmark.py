@@ -1,6 +1,5 @@
 """Pages on speed and large tables follow from records, and peers get separate environments on demand."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -9,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.scripts import load_script
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -16,10 +17,7 @@ def load_bench(name):
     """Import a program of bench/."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(REPOSITORY / "bench")
-        spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"bench/{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return module
+        return load_script(f"bench/{name}.py")
 
 
 @pytest.fixture(scope="module")

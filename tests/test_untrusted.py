@@ -1,21 +1,18 @@
 """Readers of untrusted files check bounds before they allocate memory."""
 
 import hashlib
-import io
-import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
 
 from privsvm.errors import PrivSVMError
 from privsvm.untrusted import LARGEST_JSON, parse_json, parse_npz, read_regular_file
+from tests.archives import content_of, zip_of
+from tests.steps import memory_below
 
 
 def pack(compress=True, **arrays):
-    buffer = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
-    return buffer.getvalue()
+    return content_of(np.savez_compressed if compress else np.savez, **arrays)
 
 
 @pytest.mark.parametrize(
@@ -35,11 +32,8 @@ def test_arrays_come_back(array, compress):
 def test_large_arrays_of_small_files_take_no_memory():
     data = pack(x=np.zeros(40_000_000))
     assert len(data) < 1 << 20
-    tracemalloc.start()
-    with pytest.raises(ValueError, match="too large for the file"):
+    with memory_below(4 << 20), pytest.raises(ValueError, match="too large for the file"):
         parse_npz(data, ["x"])
-    assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -65,12 +59,8 @@ def test_archives_hold_the_arrays_that_are_named(names):
 
 
 def test_archives_of_many_entries_are_not_opened():
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for number in range(200):
-            archive.writestr(f"{number}", b"")
     with pytest.raises(ValueError, match="too many entries"):
-        parse_npz(buffer.getvalue(), ["x"])
+        parse_npz(zip_of(*((str(number), b"") for number in range(200))), ["x"])
 
 
 @pytest.mark.parametrize(
@@ -104,10 +94,6 @@ def test_another_file_is_not_read_into_memory(tmp_path):
     assert read_regular_file(path, 5, "get it again", hashlib.sha256(b"12345").hexdigest()) == b"12345"
     with open(path, "wb") as handle:
         handle.truncate(1 << 26)
-    tracemalloc.start()
-    try:
-        with pytest.raises(PrivSVMError, match="damaged, it is not the file of its record; get it again"):
-            read_regular_file(path, 1 << 30, "get it again", hashlib.sha256(b"12345").hexdigest())
-        assert tracemalloc.get_traced_memory()[1] < 1 << 22
-    finally:
-        tracemalloc.stop()
+    refused = pytest.raises(PrivSVMError, match="damaged, it is not the file of its record; get it again")
+    with memory_below(1 << 22), refused:
+        read_regular_file(path, 1 << 30, "get it again", hashlib.sha256(b"12345").hexdigest())

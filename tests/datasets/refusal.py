@@ -1,11 +1,11 @@
 """Files that a reader must refuse, and arrays in one."""
 
-import io
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.archives import content_of
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.datasets.catalogue import DatasetEntry
@@ -14,9 +14,7 @@ from privsvm_bench.datasets.readers import read_part
 
 def npz(**arrays: np.ndarray) -> bytes:
     """Return the content of an .npz file."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return content_of(np.savez, **arrays)
 
 
 def refused(entry: DatasetEntry, folder: Path, *words: str) -> None:

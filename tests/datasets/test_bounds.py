@@ -3,12 +3,10 @@
 import bz2
 import contextlib
 import gzip
-import io
 import lzma
 import multiprocessing
 import struct
 import sys
-import tracemalloc
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
 
@@ -16,27 +14,26 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from tests.archives import content_of, zip_of
 from tests.datasets.refusal import refused
 from tests.processes import run_python
+from tests.steps import memory_below
 
 from privsvm.errors import PrivSVMError
 from privsvm.files import read_npz
 from privsvm_bench.datasets import readers
-from privsvm_bench.datasets.catalogue import DataFile, resolve
-from privsvm_bench.datasets.download import fetch_file
+from privsvm_bench.datasets.catalogue import resolve
 from privsvm_bench.datasets.packing import read_member, unpack
 from privsvm_bench.datasets.readers import read_part
 from privsvm_bench.workflow.stage import run
 
 LARGE = b"1,a\n" * (1 << 20)
 CSV = {"format": "csv", "label": 1}
+NPZ = {"format": "npz", "features": "X", "label": "y"}
 
 
-def zip_content(content, method=zipfile.ZIP_DEFLATED):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as archive:
-        archive.writestr("only.csv", content)
-    return buffer.getvalue()
+def zip_content(content):
+    return zip_of(("only.csv", content), method=zipfile.ZIP_DEFLATED)
 
 
 def lzw(content):
@@ -60,10 +57,8 @@ def test_bombs(make_entry, tmp_path, pack):
     packed = pack(bytes(40 << 20))
     assert len(packed) < 100_000
     entry = make_entry(packed, **CSV, max_bytes=100_000)
-    tracemalloc.start()
-    refused(entry, tmp_path, "more than 100000 bytes when unpacked", "`max_bytes`")
-    assert tracemalloc.get_traced_memory()[1] < 20 << 20
-    tracemalloc.stop()
+    with memory_below(20 << 20):
+        refused(entry, tmp_path, "more than 100000 bytes when unpacked", "`max_bytes`")
     if pack is not zip_content:
         assert unpack(pack(LARGE), "x", len(LARGE)) == LARGE
 
@@ -87,11 +82,6 @@ def test_files_that_are_large_themselves(make_entry, tmp_path):
     refused(make_entry(LARGE, **CSV, max_bytes=100_000), tmp_path, "more than 100000", "`max_bytes`")
 
 
-def patch(content, old, new):
-    assert old in content
-    return content.replace(old, new)
-
-
 @pytest.mark.parametrize(
     ("offset", "value"),
     # In the central directory: the method of packing, and the flag of encryption.
@@ -107,21 +97,15 @@ def test_zips_of_an_unusual_kind(make_entry, tmp_path, offset, value):
 
 
 def npz_that_claims(shape):
-    array = io.BytesIO()
-    np.lib.format.write_array_header_1_0(array, {"descr": "<f8", "fortran_order": False, "shape": shape})
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("X.npy", array.getvalue() + b"\0" * 80)
-        labels = io.BytesIO()
-        np.save(labels, np.array(["a", "b"]))
-        archive.writestr("y.npy", labels.getvalue())
-    return buffer.getvalue()
+    described = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    header = content_of(np.lib.format.write_array_header_1_0, described)
+    return zip_of(("X.npy", header + b"\0" * 80), ("y.npy", content_of(np.save, np.array(["a", "b"]))))
 
 
 @pytest.mark.parametrize("shape", [(10**15, 2), (2**62, 8), (10**30,), (-1, 2), (2, 10**12)])
 def test_arrays_that_claim_to_be_large(make_entry, tmp_path, shape):
     content = npz_that_claims(shape)
-    refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "not readable as .npz")
+    refused(make_entry(content, **NPZ), tmp_path, "not readable as .npz")
     (tmp_path / "m.npz").write_bytes(content)
     with pytest.raises(PrivSVMError, match=r"not a readable \.npz file"):
         read_npz(tmp_path / "m.npz")
@@ -135,27 +119,17 @@ def test_rows_without_features_take_no_memory(make_entry, tmp_path):
         header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
         return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
 
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("X.npy", array("<f8", (rows, 0)))
-        archive.writestr("y.npy", array("|S0", (rows,)))
-    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y")
-    tracemalloc.start()
-    try:
-        refused(entry, tmp_path, "no features beside the label")
-        assert tracemalloc.get_traced_memory()[1] < 50 << 20
-    finally:
-        tracemalloc.stop()
+    content = zip_of(("X.npy", array("<f8", (rows, 0))), ("y.npy", array("|S0", (rows,))))
+    with memory_below(50 << 20):
+        refused(make_entry(content, **NPZ), tmp_path, "no features beside the label")
 
 
 def test_damaged_streams(make_entry, tmp_path):
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, X=np.arange(2000.0).reshape(-1, 2), y=np.arange(1000) % 2)
-    original = buffer.getvalue()
+    original = content_of(np.savez_compressed, X=np.arange(2000.0).reshape(-1, 2), y=np.arange(1000) % 2)
     for offset in range(60, len(original), 97):
         content = original[:offset] + bytes([original[offset] ^ 0x55]) + original[offset + 1 :]
         (tmp_path / "file").write_bytes(content)
-        entry = make_entry(content, format="npz", features="X", label="y")
+        entry = make_entry(content, **NPZ)
         # Either a file as it was, or the one kind of error.
         with contextlib.suppress(PrivSVMError):
             assert set(read_npz(tmp_path / "file")) == {"X", "y"}
@@ -164,13 +138,9 @@ def test_damaged_streams(make_entry, tmp_path):
 
 
 def test_arrays_that_unpack_to_more_than_declared(make_entry, tmp_path):
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, X=np.zeros((1 << 20, 8)), y=np.arange(1 << 20) % 2)
-    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y", max_bytes=8 << 20)
-    tracemalloc.start()
-    refused(entry, tmp_path, "more than 8388608 bytes in memory")
-    assert tracemalloc.get_traced_memory()[1] < 32 << 20
-    tracemalloc.stop()
+    content = content_of(np.savez_compressed, X=np.zeros((1 << 20, 8)), y=np.arange(1 << 20) % 2)
+    with memory_below(32 << 20):
+        refused(make_entry(content, **NPZ, max_bytes=8 << 20), tmp_path, "more than 8388608 bytes in memory")
 
 
 def test_an_index_far_away(make_entry, tmp_path):
@@ -178,9 +148,9 @@ def test_an_index_far_away(make_entry, tmp_path):
 
 
 def test_a_matlab_file_that_claims_to_be_large(make_entry, tmp_path):
-    buffer = io.BytesIO()
-    scipy.io.savemat(buffer, {"X": np.eye(3), "y": np.array([1, 2, 1])})
-    content = patch(buffer.getvalue(), struct.pack("<ii", 3, 3), struct.pack("<ii", 2**31 - 1, 2**31 - 1))
+    original, three = content_of(scipy.io.savemat, {"X": np.eye(3), "y": np.array([1, 2, 1])}), struct.pack("<ii", 3, 3)
+    assert three in original
+    content = original.replace(three, struct.pack("<ii", 2**31 - 1, 2**31 - 1))
     refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "more than", "`max_bytes`")
 
 
@@ -201,27 +171,17 @@ print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, re
 """
 
 
-def keep(write, **arrays):
-    buffer = io.BytesIO()
-    write(buffer, arrays)
-    return buffer.getvalue()
-
-
-def save_mat(buffer, arrays):
-    scipy.io.savemat(buffer, arrays, do_compression=True)
-
-
-def save_npz(buffer, arrays):
-    np.savez_compressed(buffer, **arrays)
+def compressed_mat(arrays):
+    return content_of(scipy.io.savemat, arrays, do_compression=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sizes of processes are kilobytes on Linux")
-@pytest.mark.parametrize(
-    ("kind", "save", "shape", "most"), [("mat", save_mat, (2, 50_000_000), 400), ("npz", save_npz, (2, 1_000_000), 20)]
-)
-def test_short_numbers_count_as_long_ones(tmp_path, kind, save, shape, most):
+@pytest.mark.parametrize(("kind", "shape", "most"), [("mat", (2, 50_000_000), 400), ("npz", (2, 1_000_000), 20)])
+def test_short_numbers_count_as_long_ones(tmp_path, kind, shape, most):
     """Zeros of one byte each take the reader's memory, not that many float64 numbers."""
-    (tmp_path / "file").write_bytes(keep(save, X=np.zeros(shape, dtype=np.uint8), y=np.array([1, 2])))
+    arrays = {"X": np.zeros(shape, dtype=np.uint8), "y": np.array([1, 2])}
+    content = compressed_mat(arrays) if kind == "mat" else content_of(np.savez_compressed, **arrays)
+    (tmp_path / "file").write_bytes(content)
     message, grown = run_python("-c", BOMB, kind, cwd=tmp_path).splitlines()
     assert message.startswith("file: ")
     assert "more than 2097152 bytes in memory; declare `max_bytes`" in message
@@ -232,7 +192,7 @@ def test_a_sparse_matrix_is_counted_as_it_is_read(make_entry, tmp_path):
     """A wide one stays sparse, a narrow one becomes dense."""
     for shape, fits in (((2, 10**6), True), ((10**6, 3), False)):
         X = scipy.sparse.csc_array((np.ones(2), ([0, 1], [0, 1])), shape=shape)
-        content = keep(save_mat, X=X, y=np.arange(shape[0]) % 2)
+        content = compressed_mat({"X": X, "y": np.arange(shape[0]) % 2})
         entry = make_entry(content, format="mat", features="X", label="y", max_bytes=20 << 20)
         if fits:
             assert read_part(entry, "all", tmp_path)[0].shape == shape
@@ -255,29 +215,17 @@ HEADERS = ["(1,1,(", "'''", "(" * 3000, "{}", "{1: 2}", "\0", "[]", "{'descr': '
 @pytest.mark.parametrize("header", HEADERS)
 def test_headers_of_arrays_that_are_no_expressions(make_entry, tmp_path, header):
     text = header.encode("latin-1", "replace")
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in ("X", "y"):
-            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
-    refused(make_entry(buffer.getvalue(), format="npz", features="X", label="y"), tmp_path, "not readable as .npz")
-    (tmp_path / "m.npz").write_bytes(buffer.getvalue())
+    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+    content = zip_of(("X.npy", array), ("y.npy", array))
+    refused(make_entry(content, **NPZ), tmp_path, "not readable as .npz")
+    (tmp_path / "m.npz").write_bytes(content)
     with pytest.raises(PrivSVMError, match=r"not a readable \.npz file"):
         read_npz(tmp_path / "m.npz")
 
 
 def test_labels_that_are_no_text(make_entry, tmp_path):
-    content = keep(save_npz, X=np.eye(2), y=np.array(["a", "\ud800"]))
-    refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "a label is not UTF-8 text")
-
-
-def test_downloads_that_do_not_end(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("PRIVSVM_CACHE", str(tmp_path / "cache"))
-    server.files["a"] = LARGE
-    file = DataFile("a.csv", urls=(server.url("a"),), max_bytes=100_000)
-    with pytest.raises(PrivSVMError, match="more than 100000 bytes"):
-        fetch_file(file, tmp_path / "raw" / "a.csv", dataset="toy")
-    assert not list((tmp_path / "raw").iterdir())
-    assert not list((tmp_path / "cache/downloads").glob("*/*"))
+    content = content_of(np.savez_compressed, X=np.eye(2), y=np.array(["a", "\ud800"]))
+    refused(make_entry(content, **NPZ), tmp_path, "a label is not UTF-8 text")
 
 
 def test_the_limit_is_declared_for_a_dataset(tmp_path):
@@ -309,14 +257,11 @@ def test_parquet_rows_that_are_stored_once(make_entry, tmp_path, kind):
         n_rows = 3000
         indices = pyarrow.array(np.zeros(n_rows, dtype=np.int32))
         values = pyarrow.DictionaryArray.from_arrays(indices, ["a" * 1_000_000])
-    buffer = io.BytesIO()
-    parquet.write_table(pyarrow.table({"x": values, "kind": np.arange(n_rows) % 2}), buffer, compression="zstd")
-    content = buffer.getvalue()
+    table = pyarrow.table({"x": values, "kind": np.arange(n_rows) % 2})
+    content = content_of(lambda buffer: parquet.write_table(table, buffer, compression="zstd"))
     assert len(content) < 50_000
     entry = make_entry(content, format="parquet", label="kind", max_bytes=2 << 20)
-    tracemalloc.start()
     before = pyarrow.total_allocated_bytes()
-    refused(entry, tmp_path, "more than 2097152 bytes" if kind == "numbers" else "'x' is not numeric ('aaa")
-    assert tracemalloc.get_traced_memory()[1] < 50 << 20
-    tracemalloc.stop()
+    with memory_below(50 << 20):
+        refused(entry, tmp_path, "more than 2097152 bytes" if kind == "numbers" else "'x' is not numeric ('aaa")
     assert pyarrow.total_allocated_bytes() - before < 50 << 20

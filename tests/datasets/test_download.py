@@ -75,14 +75,6 @@ def test_retry(server, tmp_path, habit, count):
     assert len(server.requests) == 2
 
 
-def test_cut_bodies(server, tmp_path, cache):
-    server.files["a"] = BODY
-    server.cuts = [100_000, 1000]
-    assert "broken off" in fails(data_file(server.url("a")), tmp_path / "a.data")
-    assert leftovers(tmp_path) == []
-    assert [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
-
-
 def test_cache_serves_a_second_clone(server, tmp_path):
     """A removed or second copy of data/raw costs no second download."""
     server.files["a"] = BODY

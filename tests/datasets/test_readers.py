@@ -3,11 +3,9 @@
 import bz2
 import dataclasses
 import gzip
-import io
 import lzma
 import os
 import warnings
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ import scipy.io
 import scipy.sparse
 import yaml
 from scipy.sparse import csr_array
+from tests.archives import content_of, zip_of
 from tests.datasets.refusal import npz, refused
 
 from privsvm.errors import PrivSVMError
@@ -38,9 +37,7 @@ def check(entry, folder, labels=Y):
 
 
 def mat(version="5", **variables):
-    buffer = io.BytesIO()
-    scipy.io.savemat(buffer, variables, format=version)
-    return buffer.getvalue()
+    return content_of(scipy.io.savemat, variables, format=version)
 
 
 @pytest.mark.parametrize("label", ["kind", 1, -2])
@@ -78,13 +75,12 @@ def test_libsvm_dense_and_sparse(make_entry, tmp_path):
 
 def test_parquet(make_entry, tmp_path):
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(Y), "flag": [True, False, True], "n": [1, None, 3]})
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer)
-    entry = make_entry(buffer.getvalue(), format="parquet", label="kind", entry={"missing": "zero"})
+    content = content_of(frame.to_parquet)
+    entry = make_entry(content, format="parquet", label="kind", entry={"missing": "zero"})
     features, labels = read_part(entry, "all", tmp_path)
     np.testing.assert_array_equal(features, [[1.5, 1, 1], [0.1, 0, np.nan], [0, 1, 3]])
     assert labels.tolist() == Y
-    refused(make_entry(buffer.getvalue()[:100], format="parquet", label="kind"), tmp_path, "Parquet")
+    refused(make_entry(content[:100], format="parquet", label="kind"), tmp_path, "Parquet")
 
 
 def test_npz(make_entry, tmp_path):
@@ -165,24 +161,16 @@ def test_truncated_packed_file(make_entry, tmp_path, pack):
     )
 
 
-def zip_members(**members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name.replace("__", "/"), content)
-    return buffer.getvalue()
-
-
 def test_zip_members(make_entry, tmp_path):
     recipe = {"format": "csv", "label": "kind", "header_rows": 1}
-    check(make_entry(zip_members(only=CSV), **recipe), tmp_path)
-    two = zip_members(folder__first=CSV, second="x")
+    check(make_entry(zip_of(("only", CSV)), **recipe), tmp_path)
+    two = zip_of(("folder/first", CSV), ("second", "x"))
     check(make_entry(two, **recipe, member="folder/first"), tmp_path)
     refused(make_entry(two, **recipe), tmp_path, "2 files", "member")
     refused(make_entry(two, **recipe, member="folder/frist"), tmp_path, "did you mean 'folder/first'?")
     refused(make_entry(two[:60], **recipe), tmp_path, "truncated")
     refused(make_entry(CSV, **recipe, member="first"), tmp_path, "not a zip")
-    nested = zip_members(inner=zip_members(deep__X="1 2\n3 4\n", deep__y="5\n6\n"))
+    nested = zip_of(("inner", zip_of(("deep/X", "1 2\n3 4\n"), ("deep/y", "5\n6\n"))))
     assert read_member(nested, "x", "inner/deep/y") == b"5\n6\n"
     entry = make_entry(nested, format="data", member="inner/deep/X", label_member="inner/deep/y")
     features, labels = read_part(entry, "all", tmp_path)
@@ -199,7 +187,7 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
     for shift, name in enumerate(("train", "test")):
         inner[f"UCI HAR Dataset/{name}/X_{name}.txt"] = f"  1.5e-001 -{shift}\n  2.0e+000  {shift}\n"
         inner[f"UCI HAR Dataset/{name}/y_{name}.txt"] = "5\n1\n"
-    content = zip_members(**{"UCI HAR Dataset.names": "x", "UCI HAR Dataset.zip": zip_members(**inner)})
+    content = zip_of(("UCI HAR Dataset.names", "x"), ("UCI HAR Dataset.zip", zip_of(*inner.items())))
     (tmp_path / "har_smartphone.zip").write_bytes(content)
     features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
     shift = ("train", "test").index(role)
@@ -255,18 +243,11 @@ def test_a_byte_of_another_encoding_is_named_by_its_line(make_entry, tmp_path):
 
 
 def test_two_arrays_of_one_name(make_entry, tmp_path):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings():
+    arrays = [("X.npy", np.full((2, 1), value)) for value in (1.0, 2.0)] + [("y.npy", np.array(["a", "b"]))]
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for value in (1.0, 2.0):
-            array = io.BytesIO()
-            np.save(array, np.full((2, 1), value))
-            archive.writestr("X.npy", array.getvalue())
-        array = io.BytesIO()
-        np.save(array, np.array(["a", "b"]))
-        archive.writestr("y.npy", array.getvalue())
-    entry = make_entry(buffer.getvalue(), format="npz", features="X", label="y")
-    refused(entry, tmp_path, "same name")
+        content = zip_of(*((name, content_of(np.save, array)) for name, array in arrays))
+    refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "same name")
 
 
 @pytest.mark.parametrize(
@@ -323,18 +304,15 @@ def test_arrays_that_are_no_table(make_entry, tmp_path, arrays, recipe, words):
 
 
 def test_a_sparse_matrix_of_complex_numbers_keeps_no_half(make_entry, tmp_path):
-    buffer = io.BytesIO()
-    scipy.io.savemat(buffer, {"X": scipy.sparse.csc_array(np.eye(4) * (1 + 2j)), "y": np.array([1, 2, 1, 2])})
-    refused(make_entry(buffer.getvalue(), format="mat", features="X", label="y"), tmp_path, "'X' is not numeric")
+    content = mat(X=scipy.sparse.csc_array(np.eye(4) * (1 + 2j)), y=np.array([1, 2, 1, 2]))
+    refused(make_entry(content, format="mat", features="X", label="y"), tmp_path, "'X' is not numeric")
 
 
 def parquet(table, notes=None):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table(table)
-    buffer = io.BytesIO()
-    write = pytest.importorskip("pyarrow.parquet").write_table
-    write(table.replace_schema_metadata({b"pandas": notes} if notes else None), buffer)
-    return buffer.getvalue()
+    table = table.replace_schema_metadata({b"pandas": notes} if notes else None)
+    return content_of(lambda buffer: pytest.importorskip("pyarrow.parquet").write_table(table, buffer))
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,9 @@ def test_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: BadServe
         bad.close()
     target = tmp_path / "raw" / "a.data"
     try:
-        refusal(download.fetch_file, body_at(bad.address), target)
+        message = refusal(download.fetch_file, body_at(bad.address), target)
+        assert {"cut": "broken off", "endless": f"more than {1 << 20} bytes"}.get(habit, "") in message
+        assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".lock"]
         # Each of two attempts follows at most 30 redirects.
         assert bad.requests <= (62 if habit == "loop" else 2)
         assert list(target.parent.glob("*")) == []

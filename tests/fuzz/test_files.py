@@ -1,6 +1,5 @@
 """Mutations of small real files: every reader returns a value of its type, or raises an error of one line."""
 
-import io
 import os
 import re
 import tomllib
@@ -15,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 from hypothesis import given
+from tests.archives import content_of
 from tests.fuzz.strategies import fuzzed, little_memory_and_work, mutations
 from tests.guarantees import proved
 
@@ -36,18 +36,11 @@ NUMBERS = np.array([row[:2] for row in ROWS])
 CODES = np.array([1, 2, 1, 2])
 
 
-def bytes_by(write: Callable[[io.BytesIO], object]) -> bytes:
-    """Return the bytes that a function writes."""
-    buffer = io.BytesIO()
-    write(buffer)
-    return buffer.getvalue()
-
-
-NPZ = bytes_by(lambda buffer: np.savez_compressed(buffer, X=NUMBERS, y=CODES))
-MAT = bytes_by(lambda buffer: scipy.io.savemat(buffer, {"X": NUMBERS, "y": CODES}))
-SPARSE_MAT = bytes_by(lambda buffer: scipy.io.savemat(buffer, {"X": scipy.sparse.csc_array(NUMBERS), "y": CODES}))
+NPZ = content_of(np.savez_compressed, X=NUMBERS, y=CODES)
+MAT = content_of(scipy.io.savemat, {"X": NUMBERS, "y": CODES})
+SPARSE_MAT = content_of(scipy.io.savemat, {"X": scipy.sparse.csc_array(NUMBERS), "y": CODES})
 # With the metadata of pandas.
-PARQUET = bytes_by(lambda buffer: pd.DataFrame(ROWS, columns=["x", "z", "kind"]).to_parquet(buffer, compression=None))
+PARQUET = content_of(pd.DataFrame(ROWS, columns=["x", "z", "kind"]).to_parquet, compression=None)
 SEEDS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "csv": (CSV.encode(), {"format": "csv", "label": "kind", "header_rows": 1, "header_assumed": True}),
     "blanks": (CSV.replace(",", " ").encode(), {"format": "data", "label": 2, "header_rows": 1}),
@@ -198,7 +191,7 @@ def test_parquet(tmp_path: Path) -> None:
         assert all(block.dtype == np.float64 and block.shape[1] == rows.shape[1] for block in blocks)
         assert sum(map(len, blocks)) == rows.shape[0] == len(rows.labels)
 
-    seed = bytes_by(lambda buffer: parquet.write_table(table, buffer, row_group_size=3))
+    seed = content_of(lambda buffer: parquet.write_table(table, buffer, row_group_size=3))
     fuzz(file, seed, read, check, str(file))
 
 
@@ -212,7 +205,7 @@ def test_npy(tmp_path: Path) -> None:
     def check(opened: Any) -> None:
         assert opened[1].shape == opened[0].shape
 
-    fuzz(file, bytes_by(lambda buffer: np.save(buffer, NUMBERS)), read, check, str(file))
+    fuzz(file, content_of(np.save, NUMBERS), read, check, str(file))
 
 
 def test_ledgers(tmp_path: Path) -> None:

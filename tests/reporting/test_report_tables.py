@@ -1,7 +1,6 @@
 """metrics.json and curves.csv: contents, determinism, and refusing what contradicts itself."""
 
 import csv
-import importlib.util
 import io
 import json
 import math
@@ -13,26 +12,16 @@ from typing import Any
 
 import pytest
 from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of
+from tests.scripts import load_script
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.reporting.curve_tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
 from privsvm_bench.reporting.results import read_results
 
-STAGE = Path(__file__).parents[2] / "stages" / "report.py"
-
-
-def load_stage() -> Any:
-    specification = importlib.util.spec_from_file_location("stage_report", STAGE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
 
 @pytest.fixture
 def run_stage() -> Callable[..., None]:
-    stage = load_stage()
+    stage = load_script("stages/report.py")
 
     def run(files: dict[str, list[str]], folder: Path, **parameters: Any) -> None:
         timings = folder.with_name(f"{folder.name}-timings")

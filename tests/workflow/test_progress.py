@@ -1,6 +1,5 @@
 """The logger plugin: one line for each finished job, and the state of the run for `make status`."""
 
-import importlib.util
 import json
 import logging
 import os
@@ -11,7 +10,7 @@ import pytest
 from snakemake_interface_logger_plugins.tests import MockOutputSettings, TestLogHandlerBase
 
 import snakemake_logger_plugin_privsvm as plugin
-from tests.conftest import REPOSITORY
+from tests.scripts import load_script
 
 # Larger than the kernel's largest process id.
 NO_PROCESS = 2**22 + 1
@@ -84,9 +83,7 @@ def test_the_first_jobs_give_an_interval_of_the_time_left(run):
 
 
 def test_status_of_a_run_and_of_a_killed_one(run):
-    spec = importlib.util.spec_from_file_location("status", REPOSITORY / "stages/status.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("stages/status.py")
     assert module.status_lines() == ["no run has been started here; run `make run`"]
     Path("train.log").write_text("split 1 of 10\nfit 3 of 80 of this split\n")
     run.start(1, log=["train.log"])
