@@ -78,6 +78,25 @@ class Noisy:
         return (self.decision_function(X) > 0).astype(int)
 
 
+class SumOfRows:
+    """A sum with enough noise for rows of norm 1; `clip` makes rows that short."""
+
+    def __init__(self, budget=1.0, delta=1e-5, clip=True, random_state=None):
+        self.budget, self.delta, self.clip, self.random_state = budget, delta, clip, random_state
+
+    def fit(self, X, y):
+        rows = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)) if self.clip else X
+        noise = np.random.default_rng(self.random_state).normal(scale=7.5 / self.budget, size=X.shape[1])
+        self.coef_ = rows.T @ np.where(y == 1, 1, -1) + noise
+        return self
+
+    def decision_function(self, X):
+        return X @ self.coef_
+
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
+
+
 class Vague(Centroids):
     def predict(self, X):
         return np.full(len(X), 7)
@@ -199,9 +218,9 @@ def test_versions_of_packages_are_those_of_distributions():
     assert version_of_package("no_such_package_anywhere") == ""
 
 
-def audited(name, **parameters):
+def audited(name, draws=800, **parameters):
     job = AuditJob(
-        delta=1e-5, draws=800, epsilons=(1.0,), implementation=f"foreign_centroids.models:{name}", method="mine",
+        delta=1e-5, draws=draws, epsilons=(1.0,), implementation=f"foreign_centroids.models:{name}", method="mine",
         neighbours="replace_one", parameters={"states_epsilon": "budget", **parameters}, seed=3,
     )  # fmt: skip
     return audit_entry(job)
@@ -214,6 +233,12 @@ def test_missing_noise_of_an_own_method_is_refuted(package):
     assert audited("Noisy", leak=True).cells == (leaky,)
     # The benchmark hands over rows within bounds: a class that relies on them is not refuted by others.
     assert "thousand times" not in fair.pair
+
+
+def test_missing_clipping_of_an_own_method_is_refuted(package):
+    (fair,), (long,) = (audited("SumOfRows", 2000, clip=clip).cells for clip in (True, False))
+    assert (fair.refuted, long.refuted) == (False, True)
+    assert "of norm 8 beside" in long.pair
 
 
 def test_an_own_method_that_cannot_be_audited_stops_no_run(package, capsys):

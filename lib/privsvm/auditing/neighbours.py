@@ -48,19 +48,21 @@ def _around(
     yield Pair(f"{what}, and a row of zeros", first, _with(rows, labels, np.zeros_like(row), one))
 
 
-def make_pairs(n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3)) -> list[Pair]:
-    """Make pairs of a few rows with one feature: one row as long as it may be, or longer, beside rows of zeros.
+def make_pairs(
+    n_classes: int, relation: Neighbours, bound: float, sizes: Sequence[float] = (1.0, 1e3), width: int = 1
+) -> list[Pair]:
+    """Make pairs of a few rows: one row as long as it may be, or longer, beside rows of zeros.
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
-    The row has several lengths, in units of `bound`.
+    Each of the `width` features of the row is `bound` times one of `sizes`.
     """
     _check_relation(relation)
-    rows, labels = np.zeros((n_classes, 1)), np.arange(n_classes)
+    rows, labels = np.zeros((n_classes, width)), np.arange(n_classes)
     pairs: list[Pair] = []
     for size in sizes:
-        length = f"norm {bound * size:.3g}"
-        what = f"a made-up row of {length} beside {n_classes} rows of zeros"
-        pairs += _around(rows, labels, np.full(1, bound * size), (0, 1), relation, what)
+        row = np.full(width, bound * size)
+        what = f"a made-up row of norm {np.linalg.norm(row):.3g} beside {n_classes} rows of zeros"
+        pairs += _around(rows, labels, row, (0, 1), relation, what)
     return pairs
 
 

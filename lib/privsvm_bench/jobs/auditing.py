@@ -19,6 +19,9 @@ from privsvm_bench.jobs.external_methods import ForeignMethod
 from privsvm_bench.jobs.job import AuditJob
 from privsvm_bench.records import AuditBound, AuditCell, AuditRecord
 
+# Features of the widest made-up rows.
+_WIDTH = 64
+
 
 def _cell(cell: MethodCell) -> AuditCell:
     guarantee = cell.guarantee
@@ -90,7 +93,9 @@ def _foreign_cells(job: AuditJob) -> Iterator[MethodCell]:
     A class that cannot be trained on these few rows has no cells, and the job's log says why.
     """
     method = ForeignMethod(job.implementation, job.parameters, 2, np.zeros((0, 1)), job.delta, job.neighbours)
-    pairs = [*make_pairs(2, job.neighbours, 1.0, (1.0,)), *pairs_around(*two_clouds(), job.neighbours, job.seed)]
+    # Rows of many features are long within the bounds, as those of real tables are: a class has to clip them.
+    pairs = [pair for width in (1, _WIDTH) for pair in make_pairs(2, job.neighbours, 1.0, (1.0,), width)]
+    pairs += pairs_around(*two_clouds(), job.neighbours, job.seed)
     pairs = [pair for pair in pairs if max(np.abs(rows).max() for rows, _ in (pair.first, pair.second)) <= 1]
     for epsilon in job.epsilons:
         numbers, guarantee = itertools.count(), method.guarantee(epsilon)
