@@ -146,14 +146,17 @@ def test_a_fit_that_fails_is_no_answer(join, enter, text, message):
     assert message in workers.errors["made"]
 
 
-def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter):
-    found = join.audit_entry(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 2000)
-    assert found["refuted"]
+def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter, monkeypatch):
+    """Looks end with the first that refutes, and the number of its draws gives the same bits."""
+    monkeypatch.setattr(join, "DRAWS", (80, 2000, 20_000))
+    found = join.audit_for_minutes(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 1000)
+    assert (found["refuted"], found["draws"]) == (True, 2000)
     assert float(found["at_least"]) > 1.5
-    found = join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 400)
-    assert not found["refuted"]
+    monkeypatch.setattr(join, "DRAWS", (80, 400, 100_000))
+    found = join.audit_for_minutes(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 0.01)
+    assert (found["refuted"], found["draws"]) == (False, 80)
     assert float(found["at_least"]) <= 1.0
-    assert found == join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 400)
+    assert found == join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 80)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])

@@ -49,11 +49,10 @@ WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
 _CORES, _GIGABYTES = 2, 8
 # Minutes for all fits on the sets, for one fit, and for the audit.
 _SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
-# Trainings that an audit tells apart: the first number that ten minutes are enough for. A first look at a fifth of
-# them, search and confirmation take twice as many again.
-DRAWS, _FITS_PER_DRAW = (100_000, 50_000, 20_000, 10_000, 5000, 2000, 1000, 400), 3.0
-# Trainings of a task: at least so many, one for so many draws of the audit, and in the task that is timed.
-_LEAST_BATCH, _DRAWS_PER_FIT, _TIMED_BATCH = 5, 800, 25
+# Trainings that an audit tells apart, from look to look, and how much longer a look takes that confirms a refutation.
+DRAWS, _CONFIRMED = (160, 800, 4000, 20_000, 100_000), 1.7
+# Trainings of a task: on all cores as many as the search looks at, one for so many draws, and at least so many.
+_DRAWS_PER_FIT, _LEAST_BATCH = 200, 5
 AUDITED_EPSILON = 1.0
 # Numbers of a release that the audit reads.
 _RELEASED, _LARGEST = 1100, 1e12
@@ -211,14 +210,14 @@ class Releases:
     """
 
     def __init__(self, workers: Workers, seed: int, batch: int) -> None:
-        self._workers, self._rng, self.batch = workers, np.random.default_rng(seed), batch
+        self._workers, self._rng, self._batch = workers, np.random.default_rng(seed), batch
         self._waiting: dict[bytes, list[np.ndarray]] = {}
         self._lengths: dict[int, int] = {}
 
     def _draw(self, X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
         task = make_task(self._workers.statement, X, y, probes, 2, AUDITED_EPSILON) | {"with_numbers": True}
-        seeds = self._rng.integers(2**32, size=(_CORES, self.batch)).tolist()
+        seeds = self._rng.integers(2**32, size=(_CORES, self._batch)).tolist()
         answers = list(self._workers.run(lambda some: task | {"seeds": some}, seeds))
         for answer in answers:
             if answer["error"]:
@@ -272,19 +271,14 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
     return list(unique.values())
 
 
-def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str, Any]:
-    """Audit an entry; `draws` None: as many as ten minutes are enough for, unless a fifth of them refute it."""
+def audit_entry(workers: Workers, draws: int, seed: int = 0) -> dict[str, Any]:
+    """Audit an entry with a number of draws."""
     statement = workers.statement
-    pairs = audited_pairs(statement.relation)
-    if draws is None:
-        draws = choose_draws(Releases(workers, seed, _TIMED_BATCH), pairs)
-        found = audit_entry(workers, draws // 5, seed)
-        return found if found["refuted"] else audit_entry(workers, draws, seed)
     releases = Releases(workers, seed, max(_LEAST_BATCH, draws // _DRAWS_PER_FIT))
     try:
         found = audit(
             lambda: releases, epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,
-            draws=draws, gaussian=statement.noise == "gaussian", pairs=pairs,
+            draws=draws, gaussian=statement.noise == "gaussian", pairs=audited_pairs(statement.relation),
         )  # fmt: skip
     except ValueError as error:
         raise PrivSVMError(f"{statement.name}: the audit cannot fit the entry ({error})") from None
@@ -293,18 +287,16 @@ def audit_entry(workers: Workers, draws: int | None, seed: int = 0) -> dict[str,
     }  # fmt: skip
 
 
-def choose_draws(releases: Releases, pairs: Sequence[Pair]) -> int:
-    """Choose the number of draws by the time of batches on some pairs."""
-    seconds: list[float] = []
-    for pair in pairs:
-        started = time.monotonic()
-        with contextlib.suppress(ValueError):
-            releases.fit(*pair.first)
-            seconds.append((time.monotonic() - started) / (_CORES * releases.batch))
-        if sum(seconds) > 1.0:
+def audit_for_minutes(workers: Workers, minutes: float) -> dict[str, Any]:
+    """Audit an entry with more draws from look to look, until one refutes or the next would take too long."""
+    started = time.monotonic()
+    for draws, more in itertools.pairwise((*DRAWS, math.inf)):
+        before = time.monotonic()
+        found = audit_entry(workers, draws)
+        now = time.monotonic()
+        if found["refuted"] or now - started + _CONFIRMED * more / draws * (now - before) > 60 * minutes:
             break
-    each = float(np.median(seconds or [math.inf])) * _FITS_PER_DRAW
-    return next((draws for draws in DRAWS if draws * each <= 60 * _AUDIT_MINUTES), DRAWS[-1])
+    return found
 
 
 def draw_holdout(seed: int) -> UtilitySet:
@@ -353,7 +345,7 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
                 row["status"] = "claimed"
             if statement.status != "none":
                 print(f"{statement.name}: audit, at most {_AUDIT_MINUTES} minutes", flush=True)
-                row |= audit_entry(workers, draws)
+                row |= audit_entry(workers, draws) if draws else audit_for_minutes(workers, _AUDIT_MINUTES)
                 row["status"] = "refuted" if row["refuted"] else row["status"]
                 print(f"{statement.name}: {row['status']}: epsilon is at least {row['at_least']} "
                       f"({row['draws']:,} draws; {row['pair']})", flush=True)  # fmt: skip

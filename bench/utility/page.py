@@ -322,6 +322,8 @@ def ruler_blocks() -> list[str]:
     shares = (table.rows_worth / table.rows).groupby(table.epsilon).median()
     told = ", ".join(f"{100 * share:.0f} % at epsilon {epsilon:g}" for epsilon, share in shares.items())
     medians = table[table.epsilon == 1.0][["structure", "privacy"]].median()
+    worths = [f"worth at {epsilon:g}" for epsilon in epsilons]
+    header = ["set", "rows", *worths, "structure", "privacy", "ceiling below"]
     return [
         "## Rows worth, structure and privacy",
         f"A linear SVM without privacy is as accurate as `recommended` on so many of a set's training rows: {told} "
@@ -331,18 +333,7 @@ def ruler_blocks() -> list[str]:
         f"class is which: below the SVM's accuracy only at epsilons below the last column, at most "
         f"{table.binds_below.max():.2g} ({table['set'][table.binds_below.idxmax()]}). All under add_remove, on 3 or 5 "
         "splits (`python bench/utility/rulers.py`, `reports/utility/rulers.csv`).",
-        markdown_table(
-            [
-                "set",
-                "rows",
-                *(f"worth at {epsilon:g}" for epsilon in epsilons),
-                "structure",
-                "privacy",
-                "ceiling below",
-            ],
-            rows,
-            7,
-        ),
+        markdown_table(header, rows, 7),
     ]
 
 
