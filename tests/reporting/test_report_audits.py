@@ -96,5 +96,6 @@ def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
 def test_the_table_holds_every_cell() -> None:
     rows = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["audits"]
     assert [row["method"] for row in rows] == ["good", "bad"]
-    assert rows[1]["cells"][1.0] == {"low": "5", "ceiling": "0.9", "refuted": True}
-    assert rows[1]["cells"][4.0]["low"] == "0"
+    cell = rows[1]["cells"][1.0]
+    assert (cell.best.epsilon, cell.best.ceiling, cell.refuted) == (5.0, 0.9, True)
+    assert rows[1]["cells"][4.0].best.epsilon == 0.0

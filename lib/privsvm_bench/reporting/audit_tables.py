@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from privsvm_bench.palette import CLAIMED, Look
 from privsvm_bench.records import AuditRecord, Result
 from privsvm_bench.reporting.claim_tables import finite_guarantees, verdict_on
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
-from privsvm_bench.reporting.text import short_number
 
 
 def audit_bars_of(
@@ -22,16 +22,16 @@ def audit_bars_of(
     This is the audited epsilon nearest to `reference_epsilon`. Guarantees of `results` may hold a witness of an audit
     on their dataset. `looks` gives the order of the bars. Without audits there are none.
     """
-    found: dict[float, dict[str, list[tuple[float, bool]]]] = {}
+    found: dict[float, dict[str, list[tuple[float, bool]]]] = defaultdict(lambda: defaultdict(list))
     for record in audits:
         for cell in record.cells if record.method in looks else ():
-            found.setdefault(cell.epsilon, {}).setdefault(record.method, []).append((cell.best.epsilon, cell.refuted))
+            found[cell.epsilon][record.method].append((cell.best.epsilon, cell.refuted))
     for result in results:
         for stated, guarantee in finite_guarantees(result):
             verdict, witness = verdict_on(guarantee, result.status), guarantee.witness
             if witness is not None and witness.neighbours == guarantee.neighbours:
                 refuted = verdict.kind in ("broken", "contradiction")
-                found.setdefault(stated, {}).setdefault(result.method, []).append((witness.epsilon, refuted))
+                found[stated][result.method].append((witness.epsilon, refuted))
     private = {result.method for result in results if result.status != "none"}
     claimed = {result.method for result in results if result.status == "claimed"}
     if not found:
@@ -67,14 +67,7 @@ def audit_rows(audits: Sequence[AuditRecord]) -> list[dict[str, Any]]:
                     "status": "claimed" if any(cell.status == "claimed" for cell in cells) else cells[0].status,
                     "relation": relation,
                     "draws": cells[0].draws,
-                    "cells": {
-                        cell.epsilon: {
-                            "low": short_number(cell.best.epsilon),
-                            "ceiling": short_number(cell.best.ceiling),
-                            "refuted": cell.refuted,
-                        }
-                        for cell in cells
-                    },
+                    "cells": {cell.epsilon: cell for cell in cells},
                     "pair": cells[-1].pair,
                 }
             )
