@@ -56,6 +56,13 @@ def set_up(papers: Sequence[str]) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
 
+def check_reports(folder: str, *tables: str) -> None:
+    """Refuse a folder of committed results that lacks a table."""
+    for table in tables:
+        if not (Path(folder) / table).exists():
+            raise PrivSVMError(f"--reports {folder}: has no {table}; name the folder that has the committed results")
+
+
 def judge_committed(name: str, reports: str | Path = REPORTS, **changes: Any) -> PrintedPaper:
     """Judge a paper by the tables in `reports`; `changes` go to `reproduce.engine.printed.judge_paper`."""
     from reproduce.engine.printed import judge_paper
@@ -81,8 +88,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.compiles = not any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi"))
 
     from reproduce.engine.cells import STATEMENTS, cells_behind, find_claim, find_printed
+    from reproduce.engine.papers import find_experiments
 
     committed = judge_committed(options.paper, options.reports)
+    measured_tables = [f"{name}.csv" for name in find_experiments("reproduce") if name.startswith(options.paper)]
+    drawn_tables = [f"distributions/{name}.csv" for name in committed.paper.experiments]
+    check_reports(options.reports, *measured_tables, *drawn_tables)
     if options.table == STATEMENTS:
         claim = find_claim(committed, options.row)
         name, cells, reason = claim.id, cells_behind(committed, claim, options.column), claim.reason

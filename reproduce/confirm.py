@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privsvm.errors import PrivSVMError
-from reproduce.cell import MODULES, draws_of, set_up
+from reproduce.cell import MODULES, check_reports, draws_of, set_up
 
 if TYPE_CHECKING:
     from privsvm_bench.evidence import Sources
@@ -87,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     papers = options.papers or list(MODULES)
     set_up(papers)
+    check_reports(options.reports, "sources.json")
 
     from privsvm_bench.evidence import Sources
     from reproduce.engine.cells import recorded_seconds

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import fnmatch
+import importlib
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,12 +83,22 @@ class Paper:
     claims: Callable[[Texts, Mapping[str, Judgement], Distributions], list[Claim]] = (
         lambda texts, judgements, distributions: []
     )
-    comparisons: Callable[[Texts, Distributions], list[Comparison]] = lambda texts, distributions: []
+    # The lines of the table that ``comparison`` of paper.toml describes.
+    compare: Callable[[Texts, Distributions], Sequence[tuple[str, ...]]] = lambda texts, distributions: []
+    comparison: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     panels: Callable[[Texts, Distributions], list[Panel]] = lambda texts, distributions: []  # The paper's figures.
     notes: tuple[str, ...] = ()  # The beginning of its page.
     # A paragraph for the overview, with names in braces: see `PrintedPaper.paragraph`.
     opening: str = ""
     experiments: tuple[str, ...] = ()  # Files of distributions.
+
+
+def read_paper(package: str, **functions: Any) -> Paper:
+    """Read the words of a paper from ``paper.toml`` in the folder of its package; `functions` are other attributes."""
+    folder = Path(importlib.import_module(package).__path__[0])
+    words = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+    words |= {key: tuple(words[key]) for key in ("experiments", "notes")}
+    return Paper(name=folder.name, **words, **functions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -215,7 +227,9 @@ def judge_paper(
         columns=columns,
         distributions=distributions,
         measurements=measurements,
-        comparisons=paper.comparisons(texts, distributions),
+        comparisons=[Comparison(**paper.comparison, lines=lines)]
+        if (lines := paper.compare(texts, distributions))
+        else [],
         panels=paper.panels(texts, distributions),
         passages=read_passages(root / "passages.csv"),
         remarks=[Remark(*line.values()) for line in read_lines(root / "remarks.csv")],

@@ -8,7 +8,7 @@ from typing import Any
 
 from reproduce.engine.judging import Printed
 from reproduce.engine.measurements import cell_id
-from reproduce.engine.printed import Paper
+from reproduce.engine.printed import read_paper
 from reproduce.pmsvm.claims import METHODS, claims, derive
 from reproduce.pmsvm.readings import choose_readings, reading_cells
 
@@ -67,29 +67,7 @@ def sources(cell: str) -> list[str]:
     return [cell, *reading_cells(cell).values()]
 
 
-PAPER = Paper(
-    name="pmsvm",
-    title="PMSVM (Park, Choi and Lee, NeurIPS 2025)",
-    attributes=_place,
-    complete=_find_repeated,
-    derive=derive,
-    readings=choose_readings,
-    sources=sources,
+PAPER = read_paper(
+    __package__, attributes=_place, complete=_find_repeated, derive=derive, readings=choose_readings, sources=sources,
     claims=claims,
-    experiments=("pmsvm_exact", "pmsvm_table2", "pmsvm_lr_decay", "pmsvm_clip", "pmsvm_batch", "pmsvm_noise"),
-    opening="{numbers[agrees]} of {compared} numbers come out again, and {numbers[refuted]} are refuted, though each "
-    "column is judged by the reading that fits it best: paper and released scripts differ in loss, clipping norm and "
-    "learning rate, and the script that the notebooks call is not released; {brief[clip-of-batches]}, where the text "
-    "has 1. The paper's ranking holds for weight perturbation (PMSVM-WP: {ours[wp-best]}) and for gradients over "
-    "weights ({ours[gradient-over-weight]}); whether margin gradients surpass a linear layer depends on the loss, "
-    "which is open. The proof of weight perturbation rests on a bound on rows that min-max scaling does not give "
-    "({privacy}); that of gradient perturbation is not questioned.",
-    notes=(
-        "Weight perturbation: a printed number is a mean over 20 splits, whose seeds the released notebook names; we "
-        "train once for each split and draw the noise again and again. Gradient perturbation: a mean of five trainings "
-        "on one split. Standard deviations are judged like means.",
-        "Where text and released files differ, a column is judged by the reading that fits it best, as its name says, "
-        "and the other readings have columns below.",
-        "The epsilons are the paper's own; the statement on privacy judges them.",
-    ),
-)
+)  # fmt: skip

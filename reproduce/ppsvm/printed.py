@@ -9,7 +9,7 @@ import numpy as np
 import scipy.stats
 
 from reproduce.engine.distributions import LEVELS, ONE_VALUE, Distribution, of_mean
-from reproduce.engine.printed import Paper
+from reproduce.engine.printed import read_paper
 
 
 def _place(row: Mapping[str, str]) -> dict[str, Any]:
@@ -60,20 +60,4 @@ def _sum_up(cell: str, name: str, table: str, distributions: Mapping[str, Distri
     )
 
 
-PAPER = Paper(
-    name="ppsvm",
-    title="PPSVM (Mangasarian, Wild and Fung, 2007)",
-    attributes=_place,
-    derive=derive,
-    experiments=("ppsvm_exact", "ppsvm_table1", "ppsvm_table2"),
-    opening="{numbers[agrees]} of {compared} numbers come out again. Sharing has the lower error in most experiments "
-    "of Tables 1 and 2, as the paper finds, and random kernels are as good as full and reduced ones. "
-    "{numbers[too weak to tell]} more numbers, mostly single folds without sharing, spread too widely to tell. The "
-    "columns are less hidden than the paper says. An entity with one column publishes it up to its sign, and "
-    "independent component analysis finds some of several columns in the published block alone. An attacker who also "
-    "knows about as many rows as an entity has columns computes the others. In our runs {privacy}.",
-    notes=(
-        "Sharing: a ten-fold mean of one partition. No sharing: a printed number is a whole number of errors on one "
-        "fold, averaged over the entities, so it is judged by single folds of our partitions.",
-    ),
-)
+PAPER = read_paper(__package__, attributes=_place, derive=derive)

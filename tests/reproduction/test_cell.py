@@ -11,6 +11,7 @@ import pytest
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.evidence import Sources
+from reproduce.__main__ import main as reproduce
 from reproduce.cell import MODULES, _record, draws_of, judge_committed, main
 from reproduce.engine.cells import (
     FIRST_RUN,
@@ -80,6 +81,14 @@ def test_every_decided_statement_can_be_rerun(name):
             experiment = experiments.get(judged.distributions[cell].table)
             jobs = choose_jobs(experiment.all_jobs(), cell) if experiment else choose_draws(judged.paper, draws, cell)
             assert jobs, cell
+
+
+@pytest.mark.parametrize("command", [["cell", "ci_svm", "statements", "support", "heart"], ["confirm", "ci_svm"]])
+def test_a_folder_without_the_tables_is_an_error(command, tmp_path):
+    """All would be "not judged yet", and nothing stale."""
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(PrivSVMError, match=f"^--reports {folder}: has no .*; name the folder that has"):
+            reproduce([*command, "--reports", str(folder)])
 
 
 def test_a_job_is_chosen_by_dataset_method_and_table():
