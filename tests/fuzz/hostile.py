@@ -34,7 +34,7 @@ SCHEMA = {
     "prescaled": False,
     "card": {
         "purpose": "triage", "intended_use": "by nurses", "owner": "ward 7", "contact": "a@b.example",
-        "expires": "2031-01-01",
+        "expires": "9999-12-31",
     },
     "columns": {
         "age": {"bounds": [0, 100], "fill": 50},

@@ -7,6 +7,7 @@ import shutil
 
 import jinja2
 import pytest
+from tests.refusals import refusal
 from tests.release.conftest import release_into, run
 from tests.release.hospital import SCHEMA, write_table
 from tests.release.made_up import FIRST, counts_of, release_of_wards
@@ -20,7 +21,7 @@ from privsvm.release.documents.class_rates import accuracy_text, class_rates, ma
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.verifying import verify
 from privsvm.release.training.recipes import Terms
-from privsvm.release.training.releasing import Permission, release
+from privsvm.release.training.releasing import CardOptions, Permission, release
 from privsvm.tables.schema import parse_schema, read_schema
 
 ABOUT = """\
@@ -29,7 +30,7 @@ card:
   intended_use: On the wards.
   owner: Statistics unit
   contact: unit@hospital.example
-  expires: 2027-12-31
+  expires: 9999-12-31
 """
 COUNTS = counts_of((900.0, 30.0), (60.0, 10.0), scale=2.0)
 
@@ -114,7 +115,7 @@ def test_the_first_screen_says_what_everybody_needs(twice):
     ]  # fmt: skip
     first, _, folded = page.partition("<details><summary>For the reviewer</summary>")
     assert "It warns of &lt;patients&gt; &amp; others. It predicts died: no or yes." in first
-    assert "Statistics unit. unit@hospital.example. Not to be used after 2027-12-31." in first
+    assert "Statistics unit. unit@hospital.example. Not to be used after 9999-12-31." in first
     assert html.escape(card["in_words"][1]) in first
     assert card["mechanism"] not in first
     assert html.escape(card["mechanism"]) in folded
@@ -162,9 +163,18 @@ def test_rates_of_more_classes_are_those_of_each():
 
 def test_a_model_past_its_last_day_is_named_at_every_use(tmp_path):
     write_table(tmp_path / "few.csv", 60, 3)
+    ledger, permission = Ledger(tmp_path / "ledger.jsonl"), Permission(None, lambda *_: True, without_inspection=True)
+
+    def release_on(today, day):
+        (tmp_path / "schema.yaml").write_text(SCHEMA + ABOUT.replace("9999-12-31", day))
+        schema = read_schema(tmp_path / "schema.yaml")
+        options = CardOptions(today=today)
+        release(tmp_path / "few.csv", schema, tmp_path / day, Terms(1.0), ledger, permission, options)
+
+    assert "card.expires: 2020-01-01 is past, on 2020-01-02" in refusal(release_on, "2020-01-02", "2020-01-01")
+    assert ledger.total("hospital") is None
     for day, is_past in (("2020-01-01", True), ("9999-12-31", False)):
-        (tmp_path / "schema.yaml").write_text(SCHEMA + ABOUT.replace("2027-12-31", day))
-        release_into(tmp_path, tmp_path / "few.csv", tmp_path / "schema.yaml", "--yes", out=day)
+        release_on("2020-01-01", day)
         for command in (("verify", tmp_path / day), ("predict", tmp_path / day, tmp_path / "few.csv")):
             code, _, said = run(*command)
             assert code == 0

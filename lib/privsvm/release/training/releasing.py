@@ -167,6 +167,8 @@ def release(
                     f"{resumed.epsilon:.4g}; nothing was spent now. Give another folder for a new release"
                 )
             return Released(resumed, spent, resumed=True)
+        if schema.card is not None and (schema.card.expires or date) < date:
+            raise PrivSVMError(f"card.expires: {schema.card.expires} is past, on {date}; give a later day or remove it")
         if not permission.without_inspection and not is_inspected(data, schema, ledger):
             raise RefusedError(
                 f"{data}: was not inspected with this schema, so unreadable columns would waste epsilon; "
