@@ -164,6 +164,7 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     ]
     for path in text:
         path.write_text("\n".join(["id,age,dose,ward,sex,day,smoker,died", *rows]))
+    (parquet := tmp_path / "t.parquet").touch()
     declared = without("name") | {"prescaled": False, "rows": 40}
     settings = {"path": str(tmp_path / "t.csv"), "schema": declared}
     entry = resolve("wards", settings)
@@ -178,7 +179,9 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
     (tmp_path / "params.yaml").write_text(yaml.safe_dump({"datasets": {"wards": settings}}))
     assert read_schema(tmp_path / "params.yaml", "wards") == parse_schema({"name": "wards", **declared})
     for change, message in (
-        ({"label": "died"}, "datasets.wards.label: is the schema's to say"),
+        ({"label": "died"}, "datasets.wards.label: is the schema's to say; move it"),
+        ({"encoding": "latin-1"}, "datasets.wards.encoding: does not go with `schema`, .* save it so"),
+        ({"path": str(parquet)}, "datasets.wards.path: 't.parquet' is parquet, .* save the table so"),
         ({"schema": declared | {"person": "id2", "rows_per_person": 1}}, "with `privsvm release`"),
         ({"schema": declared | {"columns": {"a": "decide"}}}, "column 'a' needs a decision"),
         ({"schema": "s.yaml"}, "is not a mapping"),

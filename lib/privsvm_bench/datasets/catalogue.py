@@ -164,6 +164,8 @@ def _own_entry(name: str, settings: OwnSettings) -> DatasetEntry:
         settings = settings.model_copy(update={"label": schema.label, "header": True, "n_rows": schema.rows})
     format_ = settings.format or _guess_format(file_name, settings.member)
     header = settings.header if settings.header is not None else format_ == "csv"
+    if schema is not None and format_ != "csv":
+        raise KeyedError("path", f"{file_name!r} is {format_}, and `schema` reads CSV in UTF-8; save the table so")
     _check_label(settings.label, format_, header, file_name)
     for key, formats in (("delimiter", ("csv", "data")), ("encoding", ("csv", "data"))):
         if getattr(settings, key) is not None and format_ not in formats:
@@ -232,7 +234,9 @@ def _own_schema(name: str, settings: OwnSettings) -> Schema:
     """Read the public schema of own data."""
     for key in _BESIDE_SCHEMA:
         if getattr(settings, key) not in (None, ()):
-            raise KeyedError(key, "is the schema's to say; move it into `schema`, or remove it")
+            if key in Schema.model_fields:
+                raise KeyedError(key, "is the schema's to say; move it into `schema`, or remove it")
+            raise KeyedError(key, "does not go with `schema`, whose table is CSV in UTF-8; save it so, without the key")
     if not isinstance(settings.schema_, Mapping):
         raise KeyedError("schema", f"{settings.schema_!r} is not a mapping; write the keys of a schema below it")
     try:
