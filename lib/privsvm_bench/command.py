@@ -46,6 +46,8 @@ def _compare(options: argparse.Namespace) -> int:
     if options.figure:
         write_text(options.figure, comparison.comparison_svg(names, differences, options.metric))
     print(comparison.comparison_text(names, differences, options.metric))
+    for dataset in comparison.datasets_left_out(first, second):
+        print(f"not compared: {dataset}, where only one of the two has a result")
     return 0
 
 

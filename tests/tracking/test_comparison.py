@@ -101,6 +101,14 @@ def test_own_datasets_are_compared_too(tmp_path, monkeypatch, capsys):
     assert {"wine", "patients"} <= set(capsys.readouterr().out.split())
 
 
+def test_a_dataset_of_one_of_the_two_is_named(tmp_path, monkeypatch, capsys):
+    for method, dataset in (("a", "wine"), ("b", "wine"), ("b", "digits")):
+        write(tmp_path, method, "proved", [0.0], dataset)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "a", "b"]) == 0
+    assert "not compared: digits, where only one of the two has a result" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

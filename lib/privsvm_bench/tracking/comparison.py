@@ -149,6 +149,12 @@ def compare(
     return differences
 
 
+def datasets_left_out(first: Sequence[Path], second: Sequence[Path]) -> list[str]:
+    """List the datasets that only one of two settings has a result for."""
+    ours, theirs = ({result.dataset for result in read_results(files)} for files in (first, second))
+    return sorted(ours ^ theirs)
+
+
 def _epsilon(value: float) -> str:
     return f"{value:g}" if math.isfinite(value) else "none"
 
