@@ -1,5 +1,6 @@
 """Scaled sets, neighbouring datasets that move a solution far, and a noise source of zeros."""
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -31,6 +32,15 @@ def whole_numbers(cells):
     """Turn a matrix of whole numbers into Python's, which do not overflow."""
     assert np.array_equal(cells, np.rint(cells))
     return np.array([[int(value) for value in row] for row in cells], dtype=object).reshape(cells.shape)
+
+
+def count_differences(pair):
+    """Count the rows that the first dataset has beyond the second, and the other way round."""
+    first, second = (
+        collections.Counter((*row, label) for row, label in zip(rows.tolist(), labels.tolist(), strict=True))
+        for rows, labels in (pair.first, pair.second)
+    )
+    return (first - second).total(), (second - first).total()
 
 
 def neighbours(X, y, n_classes, kind, rng):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.adversarial import count_differences
 
 from privsvm.auditing import cells as audit_cells
 from privsvm.auditing import methods as auditing
@@ -266,14 +267,7 @@ def test_pairs_are_neighbours(relation):
     pairs = [*make_pairs(3, relation, 2.0), *make_crowded_pairs(relation, 2.0), *pairs_around(X, y, relation, 0)]
     assert len({pair.words for pair in pairs}) == len(pairs)
     for pair in pairs:
-        (rows, labels), (others, names) = pair.first, pair.second
-        first = [(*row, label) for row, label in zip(rows.tolist(), labels.tolist(), strict=True)]
-        second = [(*row, label) for row, label in zip(others.tolist(), names.tolist(), strict=True)]
-        for item in list(first):
-            if item in second:
-                first.remove(item)
-                second.remove(item)
-        assert (len(first), len(second)) == ((1, 1) if relation == "replace_one" else (1, 0))
+        assert count_differences(pair) == ((1, 1) if relation == "replace_one" else (1, 0))
     with pytest.raises(ValueError, match="relation="):
         make_pairs(2, "replace_two", 1.0)
 
