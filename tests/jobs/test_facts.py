@@ -238,6 +238,6 @@ def test_no_two_releases_of_the_benchmark_share_their_noise(monkeypatch):
                                               (5, "demo", "wine", "n")):  # fmt: skip
         prepared = prepare_wine(2, dataset=dataset)
         privacy = {"epsilons": [1.0, 2.0], "delta": 1e-5, "neighbours": "replace_one", "repeats": 2}
-        train(prepared, "pmsvm_wp", {"C": 0.05}, experiment=experiment, method=method, privacy=privacy, seed=seed)
+        train(prepared, "pmsvm_wp", {"C": 0.05}, experiment=experiment, method=method, seed=seed, **privacy)
         n_releases += 8
     assert len(keys) == len(set(keys)) == n_releases
