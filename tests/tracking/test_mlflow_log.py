@@ -202,6 +202,12 @@ def test_a_curve_that_an_audit_refutes_is_named_so(uri: str, tmp_path: Path, wri
     log_results([files], uri, "abc", [audit])
     (run,) = runs_of(uri)
     assert (run.info.run_name, run.data.params["status"]) == ("refuted: broken", "refuted")
+    assert cell.pair in run.data.tags["witness"]
+    # An audit that refutes nothing found no counterexample.
+    weak = make_audit_cell("claimed", EPSILONS[2], 6.0, refuted=False)
+    write(audit, AuditRecord(method="broken", implementation="a:B", parameters={}, cells=(weak,)))
+    (curve,) = collect_runs([files], [audit])
+    assert "witness" not in curve.tags
 
 
 def test_values_that_are_no_numbers_and_long_parameters_are_logged(uri: str, write_result: Any) -> None:

@@ -12,12 +12,12 @@ from typing import Any, cast, get_args
 
 from privsvm.digests import canonical_json, sha256_of_json
 from privsvm_bench.metrics import mean_of_known
-from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, read_results, read_timings
+from privsvm_bench.records import CondensedRowsAttack, Result, Timing, Worth, is_refuted, read_results, read_timings
 
 ResultFiles = tuple[str | os.PathLike[str], Sequence[str | os.PathLike[str]]]
 """The path of a result file and the paths of its timing files."""
 
-LAYOUT = 12
+LAYOUT = 13
 """Part of every key: raise it when something else is logged of the same record, lest it be taken for present."""
 
 OVERVIEW = "_all-datasets"
@@ -110,7 +110,9 @@ def _run(result: Result, grid: Sequence[float], timings: Iterable[Timing], sweep
         "randomness": _distinct(guarantee.randomness for guarantee in guarantees),
         "guarantee_reason": _distinct(guarantee.reason for guarantee in guarantees),
         "mechanism": _distinct(guarantee.mechanism for guarantee in guarantees),
-        "witness": _distinct(guarantee.witness.description for guarantee in guarantees if guarantee.witness),
+        "witness": _distinct(
+            guarantee.witness.description for guarantee in guarantees if guarantee.witness and is_refuted(guarantee)
+        ),
         "dataset_digest": result.dataset_digest,
     }
     return CurveRun(
