@@ -46,6 +46,7 @@ from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.claim_tables import right_guess
 from privsvm_bench.reporting.curve_tables import curve_rows, metrics_record
 from privsvm_bench.reporting.dataset_sections import best_proved
+from privsvm_bench.reporting.first_screen import rank_methods
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.page import ReportRecords, page_context, render_page, report_files
 from privsvm_bench.reporting.provenance import provenance
@@ -699,19 +700,38 @@ def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
 
 
 def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
-    undeclared = make_result("wine", "pmsvm_wp", "claimed")
+    record = make_result("wine", "pmsvm_wp", "claimed")
     facts = {**proved_fields(1.0)["facts"], "classes": "private labels"}
-    for guarantee in undeclared["guarantees"]:
+    for guarantee in record["guarantees"]:
         guarantee |= {"facts": facts, "reason": "the class set was taken from the private labels", "witness": None}
-    foreign = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
-    for record, sentence in (
-        (undeclared, "For one method, nothing is proved with the settings of this run , because a declaration"),
-        (foreign, "For one method of another package, an epsilon is stated that nobody has proved or audited here"),
-    ):
-        words = words_of(render_page(results_of(record)))
-        assert "a paper states an epsilon" not in words
-        assert sentence in words
+    words = words_of(render_page(results_of(record)))
+    assert "a paper states an epsilon" not in words
     assert "does not hold" not in words
+    assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
+
+
+def test_what_another_package_states_is_no_papers_claim() -> None:
+    record = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
+    words = words_of(render_page(results_of(record)))
+    assert "a paper states an epsilon" not in words
+    assert "does not hold" not in words.lower()
+    assert "For one method of another package, an epsilon is stated that nobody has proved here : mine." in words
+    assert "mine claimed Not proved. no noise is added" in words
+    for guarantee in record["guarantees"]:
+        guarantee["witness"] = make_guarantee("dpwss", "claimed", 1.0)["witness"]
+    words = words_of(render_page(results_of(record)))
+    assert "nobody has proved here : mine (refuted)." in words
+    assert "mine refuted Refuted. no noise is added" in words
+
+
+def test_of_equal_ranks_the_method_with_fewer_points_behind_is_first() -> None:
+    means = {"wine": {"a": 0.80, "b": 0.79}, "iris": {"a": 0.70, "b": 0.75}}
+    records = [
+        make_result(dataset, method, "proved") | {"summary": level(mean)}
+        for dataset, scores in means.items()
+        for method, mean in scores.items()
+    ]
+    assert [row["method"] for row in rank_methods(results_of(*records), 1.0)] == ["b", "a"]
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:

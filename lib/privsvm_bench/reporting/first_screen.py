@@ -92,7 +92,7 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
         for name, mean in ours.items():
             gaps[name][dataset] = 100 * (max(ours.values()) - mean)
     statuses = {result.method: result.status for result in results}
-    return [
+    rows = [
         {
             "method": method,
             "status": statuses[method],
@@ -103,8 +103,9 @@ def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, An
             "worst": max(gaps[method], key=gaps[method].__getitem__),
             "datasets": f"{counts[method]} of {len(known)}",
         }
-        for rank, method in sorted(zip(ranks, methods, strict=True))
+        for rank, method in zip(ranks, methods, strict=True)
     ]
+    return sorted(rows, key=lambda row: (row["rank"], row["behind"], row["method"]))
 
 
 def _rows(results: Iterable[Result], epsilon: float) -> dict[str, list[dict[str, Any]]]:
