@@ -42,7 +42,9 @@ def status_lines() -> list[str]:
     running = [
         f"  {job['title']}: {clock(time.time() - job['since'])}{last_line(job['log'])}" for job in status["running"]
     ]
-    return [counts + describe_left(status["left"]), *running]
+    # The estimate is of the last start or end of a job.
+    left = [seconds - (time.time() - status["at"]) for seconds in status["left"] or ()]
+    return [counts + describe_left(left), *running]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -165,7 +165,7 @@ class LogHandler(LogHandlerBase):
             {"title": title, "since": since, "log": (self.logs.get(number) or [""])[0]}
             for number, (_, title, since) in self.running.items()
         ]
-        counts = {"done": self.done, "total": self.total, "left": self.time_left()}
+        counts = {"done": self.done, "total": self.total, "left": self.time_left(), "at": time.time()}
         status = json.dumps({"pid": os.getpid(), **counts, "running": running})
         # Jobs report a full disk.
         with contextlib.suppress(OSError):

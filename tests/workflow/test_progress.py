@@ -91,6 +91,9 @@ def test_status_of_a_run_and_of_a_killed_one(run):
     assert module.status_lines() == ["0 of 5 jobs done", "  train svm wine: 1:15 (fit 3 of 80 of this split)"]
     status = json.loads(plugin.STATUS_FILE.read_text())
     assert status["pid"] == os.getpid()
+    for left, ending in (([100, 200], ", 0:25 to 2:05 left"), ([50, 100], ", 0:00 to 0:25 left"), ([20, 30], "")):
+        plugin.STATUS_FILE.write_text(json.dumps(status | {"left": left}))
+        assert module.status_lines()[0] == f"0 of 5 jobs done{ending}"
     plugin.STATUS_FILE.write_text(json.dumps(status | {"pid": NO_PROCESS}))
     assert module.status_lines() == [
         "no run is under way; the last one ended with 0 of 5 jobs done; run `make run` again to continue it"
