@@ -71,10 +71,11 @@ def _summary(results: Sequence[Result], ranked: Sequence[Mapping[str, Any]], eps
 
 
 def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, Any]]:
-    """Rank the proved methods at an epsilon over all datasets, as the leaderboard does; best mean rank first.
+    """Rank the proved methods at an epsilon over all datasets, as the leaderboard does; the best first.
 
     A method without an answer on a dataset is last there; one with answers on fewer than half of them is left out.
-    ``behind`` and ``most`` are mean and largest points behind the best proved method, where it ran.
+    ``behind`` and ``most`` are mean and largest points behind the best proved method, where it ran; ``behind`` orders
+    equal ranks.
     """
     known: dict[str, dict[str, float]] = {result.dataset: {} for result in results}
     for result in results:
