@@ -260,40 +260,6 @@ def test_labels_outside_the_declared_classes_are_named(method):
         clone(model).set_params(classes=["no"]).fit(X, ["no"] * len(X))
 
 
-@pytest.mark.parametrize("estimator_class", SOUND)
-def test_a_seed_and_what_is_refused_are_among_the_assumptions(estimator_class):
-    def assumptions(**chosen):
-        guarantee = estimator_class(classes=["no", "yes"], **chosen).fit(X, Y).guarantee_
-        return guarantee.status, " | ".join(guarantee.assumptions)
-
-    for seed in (0, np.random.default_rng(0)):
-        status, stated = assumptions(random_state=seed)
-        assert status == "seeded"
-        assert "the seed is secret, stored nowhere and used for one release only" in stated
-    status, stated = assumptions()
-    assert status == "proved"
-    assert "seed is secret" not in stated
-    assert "others are refused" in stated
-    assert "power of two" not in stated
-
-
-@pytest.mark.parametrize("estimator_class", SOUND)
-def test_classes_from_the_data_are_not_proved(estimator_class):
-    with pytest.raises(ValueError, match="classes=None"):
-        estimator_class(classes=None).fit(X, Y)
-    guarantee = estimator_class(classes=None, allow_unsound=True).fit(X, Y).guarantee_
-    assert (guarantee.status, guarantee.epsilon_proved) == ("claimed", np.inf)
-    assert "class set" in guarantee.reason
-
-
-@pytest.mark.parametrize("estimator_class", SOUND)
-def test_a_model_keeps_no_times(estimator_class):
-    model = estimator_class(classes=["no", "yes"]).fit(X, Y)
-    path = getattr(model, "_path", None)
-    assert path is None or path.fit_seconds == path.release_seconds == 0.0
-    assert model.release_path(X, Y, [1.0], 1).release_seconds > 0.0
-
-
 @pytest.mark.parametrize("method", PRIVATE)
 def test_noise_is_fresh_and_the_record_says_where_it_came_from(method):
     made = {"classes": ["no", "yes"], "allow_unsound": True}
@@ -309,6 +275,7 @@ def test_noise_is_fresh_and_the_record_says_where_it_came_from(method):
 def test_models_of_one_epsilon_do_not_depend_on_the_grid(method):
     model = method(classes=["no", "yes"], allow_unsound=True)
     alone, among = (model.release_path(X, Y, grid, 2, 7) for grid in ([1.0], [0.5, 1.0, 2.0]))
+    assert alone.release_seconds > 0.0
     # Products of more models may be rounded in another way.
     assert np.allclose(alone.scores(X, 0), among.scores(X, 1), rtol=1e-9)
 

@@ -10,7 +10,7 @@ from tests.proved import CASES, PARAMS
 from privsvm import Budget, PrivateLinearClassifier, PrivateSearch, SoftmaxDPSGDClassifier
 from privsvm.base import estimators
 from privsvm.base.budget import BudgetExceededError, charge_to
-from privsvm.base.estimators import PrivateClassifier, Release
+from privsvm.base.estimators import Release
 from privsvm.errors import PrivSVMError
 from privsvm.methods import DPSVMDVPClassifier, OPERAAsPublishedClassifier, PMSVMWPAsPublishedClassifier
 from privsvm.numerics.compiled.threads import thread_pool
@@ -156,14 +156,6 @@ def test_a_model_is_paid_for_before_any_draw(case, monkeypatch):
     assert vars(model) == before
 
 
-@pytest.mark.parametrize("case", methods(), ids=str)
-def test_a_model_is_paid_for_once_and_by_its_own_record(case):
-    paid = []
-    with charge_to(paid.append):
-        model = case.model().fit(X, Y % case.n_classes)
-    assert paid == [model.guarantee_]
-
-
 def test_noise_needs_payment():
     release = Release(
         rows=X, codes=Y, n_classes=3, epsilons=(1.0,), delta=1e-5, neighbours="replace_one", repeats=1,
@@ -186,14 +178,3 @@ def test_a_fit_that_fails_after_its_draw_is_paid_for(monkeypatch):
             with pytest.raises(PrivSVMError, match="failed"):
                 PrivateLinearClassifier(classes=[0, 1, 2]).fit(X, Y)
     assert budget.spent.epsilon_proved == pytest.approx(1.45, abs=0.05)
-
-
-def test_a_relation_that_costs_too_much_is_refused_before_a_draw(monkeypatch):
-    with Budget(epsilon=2.0, delta=1e-5, verbose=False) as budget:
-        PrivateLinearClassifier(classes=[0, 1, 2], neighbours="replace_one").fit(X, Y)
-        monkeypatch.setattr(PrivateClassifier, "_keep", None)
-        with pytest.raises(
-            BudgetExceededError, match=r"2 fits would cost epsilon 2\.\d+ at delta 1e-05 under replace_one"
-        ):
-            PrivateLinearClassifier(classes=[0, 1, 2], neighbours="add_remove").fit(X, Y)
-    assert budget.spent.epsilon_proved == pytest.approx(1.0, abs=0.01)

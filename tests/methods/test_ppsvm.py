@@ -176,22 +176,16 @@ class TestBlocks:
             combine_blocks({"first": np.ones((5, 2))}, "poly")
 
 
-def wdbc():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
 CIRCLES, RINGS = make_circles(300, noise=0.1, factor=0.4, random_state=0)
 
 
 def test_a_small_weight_uses_few_features_and_stays_accurate():
-    X, y = wdbc()
-    model = OneNormSVMClassifier(C=0.05).fit(X, y)
+    model = OneNormSVMClassifier(C=0.05).fit(Z, Y)
     assert 0 < np.count_nonzero(model.coef_) < 12
-    assert model.score(X, y) > 0.95
+    assert model.score(Z, Y) > 0.95
     assert abs(model.gap_) < 1e-7 * model.objective_
-    other = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, C=0.05).fit(X, y)
-    assert np.mean(model.predict(X) == other.predict(X)) > 0.97
+    other = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, C=0.05).fit(Z, Y)
+    assert np.mean(model.predict(Z) == other.predict(Z)) > 0.97
 
 
 def test_gaussian_model_keeps_only_the_rows_it_needs():
@@ -204,17 +198,16 @@ def test_gaussian_model_keeps_only_the_rows_it_needs():
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 def test_reduced_kernel(kernel):
-    X, y = wdbc()
-    model = ReducedSVMClassifier(kernel=kernel, random_state=0).fit(X, y)
+    model = ReducedSVMClassifier(kernel=kernel, random_state=0).fit(Z, Y)
     assert model.support_.size == 57
     assert model.dual_coef_.shape == (1, 57)
     if kernel == "linear":
-        values = X @ X[model.support_].T
-        assert np.allclose(model.coef_, model.dual_coef_ @ X[model.support_])
+        values = Z @ Z[model.support_].T
+        assert np.allclose(model.coef_, model.dual_coef_ @ Z[model.support_])
     else:
-        values = np.exp(-squared_distances(X, X[model.support_]) / 30)
-    assert np.allclose(model.decision_function(X), values @ model.dual_coef_[0] + model.intercept_[0])
-    assert model.score(X, y) > 0.95
+        values = np.exp(-squared_distances(Z, Z[model.support_]) / 30)
+    assert np.allclose(model.decision_function(Z), values @ model.dual_coef_[0] + model.intercept_[0])
+    assert model.score(Z, Y) > 0.95
 
 
 def test_all_rows_of_the_kernel_are_the_whole_kernel():
@@ -240,16 +233,15 @@ def test_more_classes_are_each_against_the_rest(estimator, kernel):
 
 class TestTuning:
     def test_the_weight_has_the_fewest_errors_on_a_tenth(self, monkeypatch):
-        X, y = wdbc()
-        test = np.zeros(len(y), dtype=bool)
+        test = np.zeros(len(Y), dtype=bool)
         drawn = np.random.default_rng(0)
         monkeypatch.setattr(one_norm_training, "noise_generators", lambda rng, estimator: lambda epsilon, repeat: drawn)
-        model = OneNormSVMClassifier(C="tune").fit(X, y)
+        model = OneNormSVMClassifier(C="tune").fit(Z, Y)
         again = np.random.default_rng(0)
         test[again.choice(569, 57, replace=False)] = True
         errors = {
             exponent: np.mean(
-                OneNormSVMClassifier(C=10.0**exponent).fit(X[~test], y[~test]).predict(X[test]) != y[test]
+                OneNormSVMClassifier(C=10.0**exponent).fit(Z[~test], Y[~test]).predict(Z[test]) != Y[test]
             )
             for exponent in range(-7, 8)
         }
@@ -282,12 +274,11 @@ class TestTuning:
         assert gamma_range(np.zeros((3, 3))) == pytest.approx((0.0010005, 1.89712), rel=1e-4)
 
     def test_unscaled_rows(self):
-        X, y = load_breast_cancer(return_X_y=True)
-        model = OneNormSVMClassifier(C=1.0).fit(X, y)
+        model = OneNormSVMClassifier(C=1.0).fit(X, Y)
         assert abs(model.gap_) < 1e-6 * model.objective_
-        assert model.score(X, y) > 0.9
+        assert model.score(X, Y) > 0.9
         scaled = StandardScaler().fit(X)
-        assert OneNormSVMClassifier(C=1.0).fit(scaled.transform(X), y).score(scaled.transform(X), y) > 0.97
+        assert OneNormSVMClassifier(C=1.0).fit(scaled.transform(X), Y).score(scaled.transform(X), Y) > 0.97
 
 
 @pytest.mark.parametrize(("mbar", "expected"), [(0.1, 57), (1, 1), (569, 569), (0.001, 1), (30.0, 30)])

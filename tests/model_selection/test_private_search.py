@@ -18,7 +18,6 @@ from tests.replay import Recorder, Replayer, check_given, list_leaves, released_
 
 from privsvm import (
     Budget,
-    BudgetExceededError,
     DPFrankWolfeClassifier,
     DPLeastSquaresClassifier,
     ObjectivePerturbationClassifier,
@@ -280,17 +279,6 @@ def test_what_cannot_be_proved_or_makes_no_sense_is_refused():
     unsound = PrivateSearch(estimator, GRID, random_state=0, mean_runs=2.0).fit(X, y)
     assert unsound.guarantee_.status == "claimed"
     assert "class set" in unsound.guarantee_.reason
-
-
-def test_a_search_is_one_fit_of_a_budget():
-    X, y = scaled(load_wine)
-    with Budget(epsilon=1.2, delta=1e-5, verbose=False) as budget:
-        search = search_for(epsilon=1.0, grid={"C": [0.1]}).fit(X, y)
-        with pytest.raises(BudgetExceededError):
-            search_for(epsilon=1.0, grid={"C": [0.1]}).fit(X, y)
-    assert budget.spent.epsilon_with_system_noise == pytest.approx(
-        search.guarantee_.epsilon_with_system_noise, rel=1e-6
-    )
 
 
 def test_a_search_is_proved_only_if_all_its_candidates_are():

@@ -11,24 +11,33 @@ from privsvm.privacy.accounting import gaussian_epsilon, gaussian_noise_multipli
 from privsvm.privacy.mechanisms import ExponentialSelections, GaussianMechanism, LaplaceMechanism, VectorsMechanism
 
 
+@pytest.mark.parametrize("norm", [1, 2], ids=["laplace", "gaussian"])
 @given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.floats(-5, 2), st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
-def test_laplace_rounding_is_paid_for(sensitivity, size, log_epsilon, seed):
-    epsilon = 10.0**log_epsilon
-    mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity, size=size)
+def test_rounding_is_paid_for(norm, sensitivity, size, log_epsilon, seed):
+    epsilon = 10.0**log_epsilon if norm == 1 else 1.0
+    if norm == 1:
+        mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity, size=size)
+    else:
+        mechanism = GaussianMechanism(epsilon=epsilon, delta=1e-5, sensitivity=sensitivity, size=size)
     rng = np.random.default_rng(seed)
     first = rng.normal(size=size) * sensitivity
     step = rng.normal(size=size)
-    second = first + step / np.abs(step).sum() * sensitivity
+    second = first + step / np.linalg.norm(step, norm) * sensitivity
     grid = mechanism.grid
-    distance = np.abs((np.rint(first / grid) - np.rint(second / grid)) * grid).sum()
+    distance = np.linalg.norm((np.rint(first / grid) - np.rint(second / grid)) * grid, norm)
     assert distance <= mechanism.total_sensitivity * (1 + 1e-12)
     assert mechanism.total_sensitivity <= sensitivity * (1 + 2e-6)
+    assert epsilon_of(mechanism) <= epsilon
+    if norm == 2:
+        expected = mechanism.total_sensitivity * gaussian_noise_multiplier(1.0, 1e-5)
+        assert mechanism.noise_scale == pytest.approx(expected, rel=1e-12)
+        return
     assert mechanism.total_sensitivity / mechanism.noise_scale <= epsilon
     # The scale is rounded up to a multiple of the grid.
     cells = mechanism.noise_scale / grid
     assert cells == np.rint(cells)
-    assert epsilon * (1 - 1e-9 - 1 / cells) <= epsilon_of(mechanism) <= epsilon
+    assert epsilon * (1 - 1e-9 - 1 / cells) <= epsilon_of(mechanism)
 
 
 def cells_of(mechanism, cell, size, seed):
@@ -158,23 +167,6 @@ def test_scores_are_whole_numbers_and_the_scale_is_rounded_up():
     assert epsilon_of(mechanism) <= 1.0
     with pytest.raises(ValueError, match=r"epsilon=1e-06, n_selections=1000000000: .*whole numbers"):
         ExponentialSelections(epsilon=1e-6, delta=1e-9, sensitivity=2**39, n_selections=10**9)
-
-
-@given(st.floats(1e-8, 1e6), st.integers(1, 5000), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
-def test_rounding_is_paid_for(sensitivity, size, seed):
-    mechanism = GaussianMechanism(epsilon=1.0, delta=1e-5, sensitivity=sensitivity, size=size)
-    rng = np.random.default_rng(seed)
-    first = rng.normal(size=size) * sensitivity
-    step = rng.normal(size=size)
-    second = first + step / np.linalg.norm(step) * sensitivity
-    grid = mechanism.grid
-    distance = np.linalg.norm((np.rint(first / grid) - np.rint(second / grid)) * grid)
-    assert distance <= mechanism.total_sensitivity * (1 + 1e-12)
-    assert mechanism.total_sensitivity <= sensitivity * (1 + 2e-6)
-    expected = mechanism.total_sensitivity * gaussian_noise_multiplier(1.0, 1e-5)
-    assert mechanism.noise_scale == pytest.approx(expected, rel=1e-12)
-    assert epsilon_of(mechanism) <= 1.0
 
 
 def test_seeded_streams_repeat_and_differ_by_purpose():

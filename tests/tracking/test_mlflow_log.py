@@ -61,7 +61,7 @@ def only(runs: list[Any], method: str) -> Any:
     return run
 
 
-def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any) -> None:
+def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any, tmp_path: Path) -> None:
     keys = log_results(wine_results, uri, "abc123")
     runs = runs_of(uri)
     assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
@@ -97,6 +97,9 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     # Names say how a method was set.
     assert run.info.run_name == "seeded: pmsvm_wp"
     assert published.data.tags["guarantee_reason"] == "the scale is taken from the data"
+    for path, _ in wine_results:
+        folder = tmp_path / "mlartifacts/demo/wine" / only(runs, path.parent.name).info.run_id / "artifacts"
+        assert read_json(folder / "guarantees.json") == read_json(path)["guarantees"]
 
 
 def test_one_parent_holds_the_curves_of_a_sweep(uri: str, wine_results: Any, write_result: Any) -> None:
@@ -163,11 +166,6 @@ def test_parameters_of_any_text_are_logged(uri: str, write_result: Any) -> None:
     assert logged["parameter.empty"] == '""'
 
 
-def test_a_reference_without_private_methods_is_still_a_line(uri: str, write_result: Any) -> None:
-    log_results([write_result("svm", status="none", epsilons=["inf"])], uri, "abc")
-    assert len(history(uri, only(runs_of(uri), "svm"), "accuracy")) == 2
-
-
 def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
     result = write_result("ci_svm", status="none", epsilons=["inf"])
     by_stage = make_condensed_attack("wine", None, twice=True)
@@ -218,6 +216,8 @@ def test_values_that_are_no_numbers_and_long_parameters_are_logged(uri: str, wri
     (run,) = runs_of(uri)
     assert all(math.isfinite(value) for value in run.data.metrics.values())
     assert len(run.data.params["parameter.kernel"]) == 500
+    # A line, without any private method too.
+    assert len(history(uri, run, "accuracy")) == 2
 
 
 def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
@@ -446,13 +446,17 @@ def overwrite(database: Path) -> None:
     database.write_bytes(content)
 
 
+def execute(database: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
 def half_migrate(database: Path) -> None:
     """Leave the tables of a half-done migration."""
     database.unlink()
-    with contextlib.closing(sqlite3.connect(database)) as connection:
-        connection.execute("CREATE TABLE _alembic_tmp_tags (key TEXT)")
-        connection.execute("CREATE TABLE experiments (name TEXT)")
-        connection.commit()
+    execute(database, "CREATE TABLE _alembic_tmp_tags (key TEXT)", "CREATE TABLE experiments (name TEXT)")
 
 
 @pytest.mark.parametrize(
@@ -466,18 +470,10 @@ def test_a_damaged_database_is_named_with_the_remedy(tmp_path: Path, uri: str, w
     assert len(log_results(wine_results, f"sqlite:///{tmp_path}/./mlflow.db", "abc")) == 4
 
 
-def foreign(database: Path, *tables: str) -> None:
-    """Write the database of another program."""
-    with contextlib.closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA user_version = 7")
-        for table in tables:
-            connection.execute(f"CREATE TABLE {table} (word TEXT)")
-        connection.commit()
-
-
 @pytest.mark.parametrize("tables", [(), ("precious",), ("alembic_version", "precious")])
 def test_the_database_of_another_program_is_left_alone(tmp_path: Path, tables: tuple[str, ...]) -> None:
-    foreign(tmp_path / "other.db", *tables)
+    made = [f"CREATE TABLE {table} (word TEXT)" for table in tables]
+    execute(tmp_path / "other.db", "PRAGMA user_version = 7", *made)
     before = (tmp_path / "other.db").read_bytes()
     message = refuse([], f"sqlite:///{tmp_path}/other.db")
     assert re.search(r"other\.db: no database of MLflow.*name another file in", message)
@@ -487,9 +483,7 @@ def test_the_database_of_another_program_is_left_alone(tmp_path: Path, tables: t
 def test_a_newer_database_is_not_called_an_older_one(tmp_path: Path, uri: str, wine_results: Any) -> None:
     remedies = {"f" * 12: "pip install --upgrade mlflow", "cfd24bdc0731": "mlflow db upgrade"}
     for index, (version, remedy) in enumerate(remedies.items(), start=1):
-        with contextlib.closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
-            connection.commit()
+        execute(tmp_path / "mlflow.db", f"UPDATE alembic_version SET version_num = '{version}'")
         # Another address of the same file: MLflow keeps the connection to the first one open.
         message = refuse(wine_results, f"sqlite:///{tmp_path}/{'./' * index}mlflow.db")
         assert remedy in message
@@ -521,14 +515,6 @@ def mlflow_server(folder: Path) -> Iterator[str]:
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with running_server(command, port, folder / "server.log", environment) as address:
         yield address
-
-
-def test_guarantees_are_files_of_their_runs(uri: str, wine_results: Any, tmp_path: Path) -> None:
-    log_results(wine_results, uri, "abc")
-    for path, _ in wine_results:
-        run, content = only(runs_of(uri), path.parent.name), read_json(path)
-        folder = tmp_path / "mlartifacts/demo/wine" / run.info.run_id / "artifacts"
-        assert read_json(folder / "guarantees.json") == content["guarantees"]
 
 
 def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:

@@ -458,15 +458,6 @@ def test_what_a_budget_does_not_count_is_refused_by_name():
     assert budget.spent is None
 
 
-def test_a_fit_that_is_refused_leaves_nothing_behind():
-    # The recipe's words hold a noisy number of rows, which would not be paid for.
-    model = PrivateLinearClassifier(epsilon=3.0, classes=[0, 1], neighbours="add_remove")
-    before = dict(vars(model))
-    with Budget(epsilon=1, delta=1e-5, verbose=False), pytest.raises(BudgetExceededError):
-        model.fit(X, Y)
-    assert vars(model) == before
-
-
 @pytest.mark.parametrize("lose", [os.unlink, lambda file: os.truncate(file, 60)], ids=["removed", "cut"])
 def test_a_budget_whose_file_was_lost_is_not_entered_again(lose):
     """It would begin with nothing spent."""
