@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.archives import zip_of
 from tests.fuzz.strategies import changes, events, fuzzed, little_memory_and_work, mutations, value_at
 from tests.release.conftest import run
-from tests.release.made_up import FIRST, release_of_wards, write_folder
+from tests.release.made_up import FIRST, read_folder, release_of_wards, write_folder
 
 from privsvm.base.model_file import content_digest
-from privsvm.digests import canonical_json, sha256_of_file
+from privsvm.digests import canonical_json
 
 CORPUS = tomllib.loads(Path(__file__).with_name("corpus.toml").read_text(encoding="utf-8"))
 ROWS = "age,ward,day,smoker\n50,a,2020-05-01,yes\n"
@@ -33,7 +34,7 @@ def files(tmp_path_factory) -> dict[str, Any]:
     origin.mkdir()
     release_of_wards(origin)
     (origin / "rows.csv").write_text(ROWS)
-    record, card = (json.loads((origin / "model" / name).read_text()) for name in ("model.json", "card.json"))
+    record, card = read_folder(origin / "model")
     line = json.loads((origin / "ledger.jsonl").read_text().splitlines()[0])
     # Commands import modules, which is no work of a case.
     for command in COMMANDS:
@@ -67,7 +68,6 @@ def write(files: dict[str, Any], kind: str, content: Any, times: int = 1) -> Pat
         (folder / "ledger.jsonl").write_text("".join(lines))
     else:
         record, card = ({**content} if name == kind else {**files[name]} for name in ("record", "card"))
-        record["arrays"] = sha256_of_file(folder / "model/model.npz")
         write_folder(folder / "model", record, card)
     return folder
 
@@ -196,8 +196,7 @@ def write_archive(files: dict[str, Any], archive: bytes, kind: str = "linear") -
     """Write the archive of a model, with digests that fit."""
     folder = restore(files)
     (folder / "model/model.npz").write_bytes(archive)
-    record = {**files["record"], "kind": kind, "table": None, "arrays": sha256_of_file(folder / "model/model.npz")}
-    write_folder(folder / "model", record, {**files["card"]})
+    write_folder(folder / "model", {**files["record"], "kind": kind, "table": None}, {**files["card"]})
 
 
 HEADER = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"
@@ -208,24 +207,20 @@ HEADERS = [
 ]  # fmt: skip
 
 
-def zip_of(content: bytes, names: Any = ("coef.npy", "intercept.npy"), method: int = 8) -> bytes:
-    """Return an archive whose entries all have the same content."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as archive:
-        for name in names:
-            archive.writestr(name, content)
-    return buffer.getvalue()
+def archive_of(content: bytes, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return an archive of two arrays with the same content."""
+    return zip_of(("coef.npy", content), ("intercept.npy", content), method=method)
 
 
 def test_damaged_archives(files):
     """Bytes are changed, entries are many or large, headers are odd."""
     original = (files["origin"] / "model/model.npz").read_bytes()
     headers = [
-        zip_of(b"\x93NUMPY" + bytes([version, 0]) + (len(text) % 65536).to_bytes(2, "little") + text.encode("latin-1")
-               + bytes(8), method=method)
+        archive_of(b"\x93NUMPY" + bytes([version, 0]) + (len(text) % 65536).to_bytes(2, "little")
+                   + text.encode("latin-1") + bytes(8), method)
         for text in HEADERS for version in (1, 2, 9) for method in (0, 14)
     ]  # fmt: skip
-    others = [zip_of(b"", map(str, range(20_000))), zip_of(bytes(30_000_000)), zip_of(b"")]
+    others = [zip_of(*((str(number), b"") for number in range(20_000))), archive_of(bytes(30_000_000)), archive_of(b"")]
 
     @fuzzed
     @given(mutations(original) | st.sampled_from([*headers, *others, bytes(5_000_000)]), st.sampled_from(COMMANDS[:4]))

@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fuzz.strategies import fuzzed, paths, value_at
-from tests.release.made_up import release_by, write_folder
+from tests.release.made_up import read_folder, release_by, write_folder
 from tests.reporting.synthetic_results import METHODS, make_result, result_of
 
-from privsvm.base.model_file import RECORD, content_digest
+from privsvm.base.model_file import content_digest
 from privsvm.constraints import written
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -94,8 +94,7 @@ def test_no_export_of_a_file_holds_a_hostile_text(kind):
         with tempfile.TemporaryDirectory() as temporary:
             model, ledger = Path(temporary) / "model", Path(temporary) / "ledger.jsonl"
             release_by(parse_schema(hostile.SCHEMA), model, ledger)
-            files = {name: json.loads((model / file).read_text()) for name, file in
-                     (("record", RECORD), ("card", "card.json"))}  # fmt: skip
+            files = dict(zip(("record", "card"), read_folder(model), strict=True))
             if kind == "version":
                 files["record"]["privsvm"] = files["card"]["privsvm"] = data.draw(TEXTS)
             elif kind == "table":

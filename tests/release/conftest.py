@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import shlex
 import shutil
+from pathlib import Path
 
 import pytest
 from tests.release.hospital import SCHEMA, write_table
@@ -19,6 +21,21 @@ def run(*arguments):
         except SystemExit as stopped:
             code = stopped.code
     return code, out.getvalue(), err.getvalue()
+
+
+def in_shell(line):
+    """Run a command of a page, and write the file that it asks for; return the command and its output."""
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "privsvm"
+    target = None
+    if ">" in arguments:
+        target = arguments.pop()
+        arguments.remove(">")
+    code, out, err = run(*arguments)
+    assert code == 0, f"{line}: {err}"
+    if target is not None:
+        Path(target).write_text(out)
+    return arguments[0], out
 
 
 def refusal(*arguments, code=1):

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import importlib
-import json
 import math
 import shutil
 import sys
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 from tests.release.conftest import release_into, run
-from tests.release.made_up import write_content
+from tests.release.made_up import change_record
 
 import privsvm
 from privsvm.base.model_file import read_model
@@ -259,26 +258,12 @@ def test_a_model_without_held_back_rows_says_so(hospital):
     assert (code, out, "no rows were held back" in err) == (1, "", True)
 
 
-def change_record(folder, target, change):
-    """Copy a released folder with another record, and with digests that fit."""
-    shutil.copytree(folder, target)
-    record = json.loads((target / "model.json").read_text())
-    change(record)
-    write_content(target, "model.json", record)
-    return target
-
-
 def test_counts_that_are_not_covered_are_refused(calibrated, hospital, tmp_path):
     held_back = read_model(calibrated)[1].held_back
-
-    def uncover(record):
-        record["held_back"] = held_back
-
-    def less_noise(record):
-        record["held_back"]["scale"] /= 2
-
-    for name, folder, change in (("added", hospital / "model", uncover), ("scale", calibrated, less_noise)):
-        target = change_record(folder, tmp_path / name, change)
+    less_noise = held_back | {"scale": held_back["scale"] / 2}
+    for name, folder, counts in (("added", hospital / "model", held_back), ("scale", calibrated, less_noise)):
+        target = shutil.copytree(folder, tmp_path / name)
+        change_record(target, held_back=counts)
         with pytest.raises(PrivSVMError, match="does not cover its counts of rows"):
             _ = privsvm.load(target).protection_
         with pytest.raises(PrivSVMError):

@@ -10,13 +10,15 @@ import pytest
 from tests.refusals import refusal
 from tests.release.conftest import release_into, run
 from tests.release.hospital import SCHEMA, write_table
-from tests.release.made_up import FIRST, counts_of, release_of_wards
-from tests.release.predicting.test_released import edits_of, write_card
+from tests.release.made_up import FIRST, counts_of, release_of_wards, write_content
+from tests.release.predicting.test_released import edits_of
 
 import privsvm
 from privsvm.base.model_file import MODEL_VERSION
+from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
 from privsvm.release.documents.card import CARD_VERSION
+from privsvm.release.documents.card_page import page
 from privsvm.release.documents.class_rates import accuracy_text, class_rates, majority_share
 from privsvm.release.documents.ledger import Ledger
 from privsvm.release.documents.verifying import verify
@@ -49,6 +51,13 @@ def twice(tmp_path_factory, hospital):
 
 def card_of(folder):
     return json.loads((folder / "card.json").read_text())
+
+
+def write_card(folder, card):
+    """Write a card and its page, with its digests computed again, and nothing else of it changed."""
+    card["files"] = {name: sha256_of_file(folder / name) for name in card["files"]}
+    write_content(folder, "card.json", card)
+    (folder / "card.html").write_text(page(card))
 
 
 def test_a_second_card_says_what_both_cost_together(twice):

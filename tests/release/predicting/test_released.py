@@ -18,7 +18,7 @@ from tests.processes import run_python
 from tests.refusals import refusal as refusal_of
 from tests.release.conftest import refusal, run
 from tests.release.hospital import write_table
-from tests.release.made_up import write_content
+from tests.release.made_up import change_record, read_folder, write_content, write_folder
 
 import privsvm
 from privsvm.base.model_file import MODEL_VERSION, content_digest
@@ -27,7 +27,6 @@ from privsvm.errors import PrivSVMError
 from privsvm.privacy.accountants import group_account
 from privsvm.privacy.risk import trade_off
 from privsvm.release.documents.card import CARD_FILES, CARD_VERSION
-from privsvm.release.documents.card_page import page
 from privsvm.release.documents.verifying import verify
 from privsvm.release.training.recipes import Terms, train
 from privsvm.tables.schema import read_schema
@@ -176,24 +175,10 @@ def test_every_damage_is_found(hospital_copy, hospital):
 
 def forge(folder, **changes):
     """Edit a record and its card, with all digests computed again."""
-    record = json.loads((folder / "model.json").read_text())
-    card = json.loads((folder / "card.json").read_text())
-    for name, value in changes.items():
-        for content in (record, card):
-            if name in content:
-                content[name] = value
-            if name in content.get("protection", {}):
-                content["protection"][name] = value
-    write_content(folder, "model.json", record)
-    card["model_digest"] = record["digest"]
-    write_card(folder, card)
-
-
-def write_card(folder, card):
-    """Write a card and its page, with its digests computed again."""
-    card["files"] = {name: sha256_of_file(folder / name) for name in card["files"]}
-    write_content(folder, "card.json", card)
-    (folder / "card.html").write_text(page(card))
+    record, card = read_folder(folder)
+    for content in (record, record["protection"], card):
+        content.update({name: value for name, value in changes.items() if name in content})
+    write_folder(folder, record, card)
 
 
 def test_a_forger_who_computes_digests_again_is_refused(hospital_copy, hospital):
@@ -248,21 +233,10 @@ def arrays_edited(arrays):
             yield {**arrays, name: changed}
 
 
-def written(folder, record, card):
-    """Write a record and a card, with every digest computed again, where there is one."""
-    for content, name in ((record, "model.json"), (card, "card.json")):
-        if name == "model.json" and "arrays" in record:
-            record["arrays"] = sha256_of_file(folder / "model.npz")
-        if name == "card.json":
-            card["files"] = {file: sha256_of_file(folder / file) for file in CARD_FILES}
-            card["model_digest"] = record.get("digest")
-        write_content(folder, name, content)
-
-
 def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospital_copy, hospital):
     folder, key = hospital_copy / "model", hospital / "signer.pub"
     good = {path.name: path.read_bytes() for path in folder.iterdir()}
-    card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
+    record, card = read_folder(folder)
     edits = refused = 0
 
     def refuses():
@@ -286,7 +260,7 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospit
             refuses()
     of_card = edits
     for edited in edits_of(record):
-        written(folder, dict(edited), dict(card))
+        write_folder(folder, dict(edited), dict(card))
         if (folder / "model.json").read_bytes() != good["model.json"]:
             refuses()
     of_record = edits - of_card
@@ -294,7 +268,7 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospit
         arrays = {name: stored[name] for name in stored.files}
     for edited in arrays_edited(arrays):
         np.savez(folder / "model.npz", **edited)
-        written(folder, dict(record), dict(card))
+        write_folder(folder, dict(record), dict(card))
         refuses()
     of_arrays = edits - of_card - of_record
     for name in good:
@@ -310,7 +284,7 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospit
         (folder / f"{name}.copy").write_bytes(good[name])
         refuses()
     (folder / "card.html").write_bytes(good["card.html"].replace(b"Epsilon 1", b"Epsilon 0"))
-    written(folder, dict(record), dict(card))
+    write_content(folder, "card.json", card | {"files": {name: sha256_of_file(folder / name) for name in CARD_FILES}})
     refuses()
     print(f"{edits} edits: {of_card} of the card, {of_record} of the record, {of_arrays} of arrays")
     assert refused == edits
@@ -322,7 +296,7 @@ def test_every_edit_with_its_digests_computed_again_is_refused_by_the_key(hospit
 def lacking(content):
     """Give every content that lacks one key, or has a value of another type there."""
     for key, value in content.items():
-        # `written` computes these again.
+        # `write_folder` computes these again.
         if key not in ("digest", "arrays"):
             yield {name: item for name, item in content.items() if name != key}
             yield content | {key: [1] if isinstance(value, (str, float, int)) else 1}
@@ -330,32 +304,21 @@ def lacking(content):
 
 def test_cards_and_records_that_lack_something_are_one_line_each(hospital_copy, hospital, capsys):
     folder = hospital_copy / "model"
-    good = {path.name: path.read_bytes() for path in folder.iterdir()}
-    card, record = (json.loads(good[name]) for name in ("card.json", "model.json"))
+    record, card = read_folder(folder)
     for edited in lacking(card):
         write_content(folder, "card.json", edited)
         for command in ("verify", "card"):
             refusal(command, folder)
     events = record["guarantee"]["event"]
     for edited in [*lacking(record), record | {"guarantee": record["guarantee"] | {"event": events | {"kind": []}}}]:
-        (folder / "card.json").write_bytes(good["card.json"])
-        written(folder, edited, dict(card))
+        write_folder(folder, edited, dict(card))
         refusal("verify", folder)
 
 
-def with_arrays(folder, **changes):
-    """Write other arrays into a model, and its digests again; the path of the folder."""
-    with np.load(folder / "model.npz") as stored:
-        arrays = {name: stored[name] for name in stored.files} | changes
-    return in_place(folder, arrays)
-
-
 def in_place(folder, arrays, **changes):
-    """The same for all arrays, with changes of the record."""
+    """Write other arrays into a model, and change its record; return its folder."""
     np.savez(folder / "model.npz", **arrays)
-    record = json.loads((folder / "model.json").read_text()) | changes
-    record["arrays"] = sha256_of_file(folder / "model.npz")
-    write_content(folder, "model.json", record)
+    change_record(folder, **changes)
     return folder
 
 
@@ -365,14 +328,15 @@ def in_place(folder, arrays, **changes):
 def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
     folder = hospital_copy / "model"
     with np.load(folder / "model.npz") as stored:
-        array = stored[name]
+        arrays = {other: stored[other] for other in stored.files}
+    array = arrays[name]
     odd = [array[None], array.astype(complex), array.astype(str), np.ones(())]
     # A model without random features has none of their frequencies.
     odd += [np.ones((*array.shape[:-1], 77))] * (name != "3.frequencies")
     odd += [array[..., :-1]] * (array.size > 0 and name not in ("3.frequencies", "0.lower"))
     odd += [-1 - array, array + 1000] * (name in ("3.count", "0.n_hats"))
     for changed in odd:
-        assert "model file: array" in refusal_of(privsvm.load, with_arrays(folder, **{name: changed}))
+        assert "model file: array" in refusal_of(privsvm.load, in_place(folder, arrays | {name: changed}))
 
 
 FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1), "0.beside": (1,)}

@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 from tests.release.conftest import refusal, release_into, run
-from tests.release.made_up import write_folder
+from tests.release.made_up import read_folder, write_folder
 
 from privsvm import load
 from privsvm.errors import PrivSVMError
@@ -162,7 +162,7 @@ def test_what_may_not_be_averaged_costs_nothing(ward, tmp_path):
 
 def test_a_card_counts_every_release_in_the_average(ward, tmp_path):
     shutil.copytree(ward / "two", tmp_path / "two")
-    record, card = (json.loads((tmp_path / "two" / name).read_text()) for name in ("model.json", "card.json"))
+    record, card = read_folder(tmp_path / "two")
     card["ledger"]["total"] |= {"releases": 1, "epsilon": card["epsilon"], "delta": card["delta"]}
     card["ledger"]["total"] |= {"by_relation": card["by_relation"], "guess": card["risk"]["guess"]}
     write_folder(tmp_path / "two", record, card)

@@ -2,12 +2,11 @@
 
 import math
 import re
-import shlex
 from pathlib import Path
 
 import yaml
 from tests.blocks import blocks_run_by
-from tests.release.conftest import run
+from tests.release.conftest import in_shell, run
 from tests.release.hospital import SCHEMA, write_table
 
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -18,21 +17,6 @@ from privsvm.release.training.recipes import LARGEST_DELTA
 from privsvm.tables.schema import parse_schema, read_schema
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide.md"
-
-
-def in_shell(line):
-    """Run a line of the shell; return which command it was."""
-    program, *arguments = shlex.split(line, comments=True)
-    assert program == "privsvm"
-    target = None
-    if ">" in arguments:
-        target = arguments.pop()
-        arguments.remove(">")
-    code, out, err = run(*arguments)
-    assert code == 0, f"{line}: {err}"
-    if target is not None:
-        Path(target).write_text(out)
-    return arguments[0]
 
 
 def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
@@ -56,7 +40,7 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
             assert "decide" in draft
             Path("schema.yaml").write_text(block)
         elif language == "sh":
-            ran += [in_shell(line) for line in block.splitlines()]
+            ran += [in_shell(line)[0] for line in block.splitlines()]
         else:
             outputs = {}
             exec(compile(block, "guide.md", "exec"), outputs)
@@ -76,18 +60,18 @@ def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
     write_table("new.csv", 10, 2)
     (block,) = [block for block in blocks_run_by(__file__) if block.page == "README.md"]
     draft, *rest = block.text.splitlines()
-    assert in_shell(draft) == "schema"
+    assert in_shell(draft)[0] == "schema"
     assert "decide" in Path("schema.yaml").read_text()
     # "edit it"
     Path("schema.yaml").write_text(SCHEMA)
-    assert [in_shell(line) for line in rest] == ["inspect", "release", "predict"]
+    assert [in_shell(line)[0] for line in rest] == ["inspect", "release", "predict"]
     assert Path("predicted.csv").read_text().count("\n") > 10
 
 
 def test_the_commands_that_choose_epsilon_run(monkeypatch):
     monkeypatch.setattr("privsvm.release.training.planning.simulate_accuracy", lambda *arguments, **options: [])
     (block,) = [block for block in blocks_run_by(__file__) if block.page == "docs/epsilon.md"]
-    assert [in_shell(line) for line in block.text.splitlines()] == ["plan", "plan"]
+    assert [in_shell(line)[0] for line in block.text.splitlines()] == ["plan", "plan"]
 
 
 def test_the_guide_declares_the_table_of_the_tests(tmp_path):

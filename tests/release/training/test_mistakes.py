@@ -204,30 +204,6 @@ def test_predictions_do_not_overwrite_their_table_and_leave_no_half_of_a_file(ho
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none.csv", "out.csv", "t.csv"]
 
 
-@pytest.mark.parametrize("change", ["columns turned round", "byte order mark and Windows newlines", "a column more"])
-def test_tables_that_are_written_otherwise_have_the_same_predictions(hospital, tmp_path, change):
-    import csv
-
-    with open(hospital / "new.csv", newline="") as handle:
-        rows = list(csv.reader(handle))[:40]
-    folder = tmp_path / "Mappe mit Leerzeichen und \u00fc"
-    folder.mkdir()
-    # Quoted texts may hold delimiters and quotes.
-    added = {"a column more": ["more", *(['a "b",c'] * 39)]}.get(change, [None] * 40)
-    turned = [[*row, *([cell] if cell else [])][:: -1 if "turned" in change else 1]
-              for row, cell in zip(rows, added, strict=True)]  # fmt: skip
-    windows = "Windows" in change
-    encoding, newline = ("utf-8-sig", "\r\n") if windows else ("utf-8", "\n")
-    with open(folder / "t.csv", "w", newline="", encoding=encoding) as handle:
-        csv.writer(handle, lineterminator=newline).writerows(turned)
-    with open(tmp_path / "plain.csv", "w", newline="") as handle:
-        csv.writer(handle).writerows(rows)
-    plain = run("predict", hospital / "model", tmp_path / "plain.csv")
-    assert plain[0] == 0
-    assert plain[1].count("\n") == 40
-    assert run("predict", hospital / "model", folder / "t.csv") == plain
-
-
 def test_a_table_is_inspected_before_it_is_released(folder, monkeypatch):
     table = (folder / "t.csv", "--schema", folder / "s.yaml")
     release = ("release", "--data", *table, "--epsilon", 1, "--ledger", folder / "l" / "ledger.jsonl")

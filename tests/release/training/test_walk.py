@@ -142,26 +142,15 @@ def test_the_delimiter_is_read_off_the_header_alone(tmp_path):
 
 
 def test_two_persons_whose_identifiers_are_one_number_stay_two(tmp_path):
-    assert normalise_label(" 7.0 ") == normalise_label("7") == "7"
-    assert normalise_label("-7.00") == normalise_label("-7") == "-7"
     apart = ["7", "007", "+7", "7e0", "1e3", "1000", "12e1", "120", "٧", "-7", "0x7", "7.50"]
     assert len(set(map(normalise_label, apart))) == len(apart)
-    # Without one of them, the rows of all others are those that they were.
     schema = parse_schema(
         {"name": "n", "label": "y", "classes": [0, 1], "prescaled": False, "person": "who", "rows_per_person": 2}
         | {"columns": {"a": {"bounds": [0, 100], "fill": 0}}}
     )
     lines = [f"{who},{row_index},{row_index % 2}" for row_index, who in enumerate(apart * 3)]
     (tmp_path / "all.csv").write_text("\n".join(["who,a,y", *lines]))
-    X, y = units_table(tmp_path / "all.csv", schema)[:2]
-    assert len(X) == 2 * len(apart)
-    all_rows = {tuple(row) for row in np.column_stack([X, y]).tolist()}
-    for gone in apart:
-        (tmp_path / "less.csv").write_text("\n".join(["who,a,y", *(li for li in lines if li.split(",")[0] != gone)]))
-        fewer = units_table(tmp_path / "less.csv", schema)[:2]
-        rest = {tuple(row) for row in np.column_stack(fewer).tolist()}
-        assert rest <= all_rows
-        assert len(all_rows - rest) == 2
+    assert np.bincount(units_table(tmp_path / "all.csv", schema)[2]).tolist() == [2] * len(apart)
 
 
 @pytest.mark.parametrize("seed", range(20))
