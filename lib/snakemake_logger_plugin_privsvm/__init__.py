@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from collections import Counter, defaultdict
@@ -81,6 +82,15 @@ class LogHandler(LogHandlerBase):
         self.records: dict[int, str] = {}
         self.logs: dict[int, list[str]] = {}
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self.is_interrupted = self.said_so = False
+        # Not where the signal is ignored, as in background jobs of a shell.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self.interrupt)
+
+    def interrupt(self, *_: object) -> None:
+        """Note that the user pressed Ctrl-C, which ends the jobs too."""
+        self.is_interrupted = True
+        raise KeyboardInterrupt
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the text of a record, if it has one."""
@@ -123,6 +133,9 @@ class LogHandler(LogHandlerBase):
                 text = self.snakemake_text(record)
         if event in (LogEvent.JOB_INFO, LogEvent.JOB_FINISHED, LogEvent.JOB_ERROR):
             self.write_status()
+        if self.is_interrupted and record.levelno >= logging.ERROR and not self.common_settings.verbose:
+            text, self.said_so = "" if self.said_so else "interrupted; run the same command to continue", True
+            return text
         return self.snakemake_text(record) if self.common_settings.verbose or record.levelno > logging.INFO else text
 
     def snakemake_text(self, record: logging.LogRecord) -> str:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +23,6 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     time = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(plugin.time, "time", lambda: time.now)
-    handler = plugin.LogHandler(MockOutputSettings(), None)
 
     def emit(event, message="", level=logging.INFO, **fields):
         handler.emit(logging.makeLogRecord({"event": event, "msg": message, "levelno": level, **fields}))
@@ -36,8 +36,11 @@ def run(tmp_path, monkeypatch, capsys):
         time.now += seconds
         return emit("job_finished", job_id=number)
 
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = plugin.LogHandler(MockOutputSettings(), None)
     emit("run_info", stats={"train": 5, "total": 5})
-    return SimpleNamespace(emit=emit, start=start, finish=finish, time=time)
+    yield SimpleNamespace(emit=emit, start=start, finish=finish, time=time)
+    signal.signal(signal.SIGINT, earlier)
 
 
 class TestPluginContract(TestLogHandlerBase):
@@ -62,6 +65,13 @@ def test_a_finished_job_is_one_line(run, tmp_path):
     run.start(4, log=["svm.log"])
     assert run.finish(4).endswith(", taken from .cache/jobs\n")
     assert run.emit("job_error", "Error in rule train", logging.ERROR, jobid=1) == "Error in rule train\n"
+
+
+def test_jobs_that_an_interrupt_ends_are_no_errors(run):
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    ends = [run.emit("job_error", "Error in rule train", logging.ERROR, jobid=number) for number in range(3)]
+    assert ends == ["interrupted; run the same command to continue\n", "", ""]
 
 
 @pytest.mark.parametrize(("folder", "ending"), [("", ", accuracy 0.800 to 0.900"), ("private/", "so far")])
