@@ -9,7 +9,6 @@ in its steps (`given`), and from a training without any noise (`all`). Writes be
 from __future__ import annotations
 
 import contextlib
-import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from privsvm import PrivateLinearClassifier
@@ -116,16 +116,11 @@ def judge(X: np.ndarray, y: np.ndarray, terms: dict[str, Any], n_fits: int) -> d
 def main() -> None:
     """Judge all tables, one line each."""
     n_fits = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    with open(Path(__file__).with_suffix(".csv"), "w", newline="", encoding="utf-8") as handle:
-        writer = None
-        for name, X, y, terms in load_tables():
-            line = {"table": name, **judge(X, y, terms, n_fits)}
-            writer = writer or csv.DictWriter(handle, list(line), lineterminator="\n")
-            if handle.tell() == 0:
-                writer.writeheader()
-            writer.writerow(line)
-            handle.flush()
-            print(line, flush=True)
+    lines: list[dict[str, Any]] = []
+    for name, X, y, terms in load_tables():
+        lines.append({"table": name, **judge(X, y, terms, n_fits)})
+        pd.DataFrame(lines).to_csv(Path(__file__).with_suffix(".csv"), index=False)
+        print(lines[-1], flush=True)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ tables are told apart by all that leaves the computer: the model, the counts, an
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from sections import csv_text
+import pandas as pd
 
 from privsvm.auditing.cells import CellBound, audit_cell
 from privsvm.files import write_text
@@ -81,7 +78,7 @@ def main() -> None:
                 "refuted": bound.sure > EPSILON,
             })  # fmt: skip
             print(rows[-1], flush=True)
-    write_text(CSV, csv_text(list(rows[0]), rows))
+    write_text(CSV, pd.DataFrame(rows).to_csv(index=False))
 
 
 if __name__ == "__main__":
