@@ -17,6 +17,7 @@ import numpy as np
 from mbi import Domain, LinearMeasurement, MarkovRandomField
 from mbi.estimation import MirrorDescent
 from mbi.junction_tree import hypothetical_model_size
+from rows import score_classes
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -54,7 +55,9 @@ def aim_boosting(
     model = _model(columns, domain, _zcdp(epsilon, delta), rng)
     synthetic = model.synthetic_data(rows=len(y))
     made = np.column_stack([np.asarray(synthetic.data[name]) for name in names])
-    return _boosting(made[:, :-1], made[:, -1], n_classes, levels > 0, to_codes)
+    boosting = HistGradientBoostingClassifier(categorical_features=levels > 0, random_state=0)
+    score = score_classes(made[:, -1], n_classes, lambda: boosting.fit(made[:, :-1], made[:, -1]).predict_proba)
+    return lambda X: score(to_codes(X))
 
 
 def _candidates(names: list[str]) -> dict[Marginal, float]:
@@ -112,20 +115,3 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
         if moved <= math.sqrt(2.0 / math.pi) * sigma * domain.size(chosen):
             sigma, step_epsilon = sigma / 2.0, 2.0 * step_epsilon
     return model
-
-
-def _boosting(
-    X: np.ndarray, y: np.ndarray, n_classes: int, categorical: np.ndarray, to_codes: Callable[[np.ndarray], np.ndarray]
-) -> Callable[[np.ndarray], np.ndarray]:
-    present = np.unique(y)
-    if len(present) == 1:
-        only = np.eye(n_classes)[present[0]]
-        return lambda X: np.tile(only, (len(X), 1))
-    model = HistGradientBoostingClassifier(categorical_features=categorical, random_state=0).fit(X, y)
-
-    def score(X: np.ndarray) -> np.ndarray:
-        full = np.zeros((len(X), n_classes))
-        full[:, present] = model.predict_proba(to_codes(X))
-        return full
-
-    return score

@@ -15,6 +15,7 @@ import networkx
 import numpy as np
 from mbi import Domain, LinearMeasurement
 from mbi.estimation import MirrorDescent
+from rows import score_classes
 from scipy.special import logsumexp
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
@@ -70,8 +71,11 @@ def mst_svm(
     model = MirrorDescent().estimate(domain, measurements, known_total=total, iters=1000, tol=1e-4)
     synthetic = model.synthetic_data(rows=len(y))
     made = np.column_stack([np.asarray(synthetic.data[name]) for name in names])
-    fit = _svm((made[:, :-1] + 0.5) / sizes[:-1], made[:, -1], n_classes)
-    return lambda X: fit((np.minimum((X * sizes[:-1]).astype(int), np.array(sizes[:-1]) - 1) + 0.5) / sizes[:-1])
+    svm = OneVsRestClassifier(LinearSVC(C=1.0, dual="auto"))
+    score = score_classes(
+        made[:, -1], n_classes, lambda: svm.fit((made[:, :-1] + 0.5) / sizes[:-1], made[:, -1]).decision_function
+    )
+    return lambda X: score((np.minimum((X * sizes[:-1]).astype(int), np.array(sizes[:-1]) - 1) + 0.5) / sizes[:-1])
 
 
 def _tree(
@@ -91,20 +95,3 @@ def _tree(
         forest.union(int(first), int(second))
         edges.append((int(first), int(second)))
     return edges
-
-
-def _svm(X: np.ndarray, y: np.ndarray, n_classes: int) -> Callable[[np.ndarray], np.ndarray]:
-    present = np.unique(y)
-    if len(present) == 1:
-        only = np.eye(n_classes)[present[0]]
-        return lambda X: np.tile(only, (len(X), 1))
-    model = OneVsRestClassifier(LinearSVC(C=1.0, dual="auto")).fit(X, y)
-
-    def score(X: np.ndarray) -> np.ndarray:
-        margins = model.decision_function(X)
-        margins = np.column_stack([-margins, margins]) if margins.ndim == 1 else margins
-        full = np.full((len(X), n_classes), margins.min() - 1.0)
-        full[:, present] = margins
-        return full
-
-    return score
