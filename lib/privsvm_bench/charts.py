@@ -177,7 +177,8 @@ def audit_bars(bars: Sequence[AuditBar], stated: float, title: str, *, narrow: b
     inner = sum(heading + row * len(members) for members in groups.values())
     height, end = inner + top + bottom, _BAR_END * stated
     with style():
-        figure, axes = new_chart(width, height, left, right, bottom, top)
+        figure, (axes,) = new_figure(width, height)
+        axes.set_position((left / width, bottom / height, 1 - (left + right) / width, inner / height))
         axes.set(
             xlim=(0, end), ylim=(inner, 0), yticks=[], xlabel=f"ε that an audit shows, at least (bars end at {end:g})"
         )
