@@ -339,7 +339,7 @@ def test_arrays_of_other_sizes_and_types_are_no_model(hospital_copy, name):
         assert "model file: array" in refusal_of(privsvm.load, in_place(folder, arrays | {name: changed}))
 
 
-FOURIER = {"coef": (1, 1, 1, 2), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1), "0.beside": (1,)}
+FOURIER = {"coef": (1, 1, 1, 5), "intercept": (1, 1, 1), "0.frequencies": (3, 1), "0.count": (1, 1), "0.beside": (1,)}
 COLUMNS = {
     "coef": (1, 1, 1, 4), "intercept": (1, 1, 1), "0.lower": (3,), "0.upper": (3,), "0.indicators": (3,),
     "0.constant": (1, 1), "0.n_hats": (1, 1), "0.hat_weight": (1, 1),
