@@ -13,10 +13,8 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from privsvm.constraints import POSITIVE
 from privsvm.families.exact.one_vs_one import ClassPair, class_pairs
 from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.numerics.rows.rows import squared_distances
@@ -53,7 +51,7 @@ class GridSearch:
 
 @dataclasses.dataclass(frozen=True)
 class SearchGrid:
-    """The points of a search, in any order, and the options of each solve.
+    """The points of a search, in ascending order, and the options of each solve.
 
     The default grid is the one of ci-svm-2018, section 4. `tol` is the solver's stopping tolerance. `cache_size` is in
     megabytes of kernel values, for each thread. Pairs of classes with more training rows than have their distances and
@@ -64,19 +62,6 @@ class SearchGrid:
     gammas: Sequence[float] | np.ndarray = PAPER_GAMMAS
     tol: float = 1e-3
     cache_size: float = 200
-
-    def check(self) -> SearchGrid:
-        """Return the grid as arrays, C in ascending order; raise ValueError where a number is out of range."""
-        if len(self.Cs) == 0 or len(self.gammas) == 0:
-            raise ValueError(
-                f"grid of {len(self.Cs)} values of C and {len(self.gammas)} of gamma: give at least one of each"
-            )
-        return SearchGrid(
-            np.sort([float(POSITIVE.check("Cs", C)) for C in self.Cs]),
-            np.array([float(POSITIVE.check("gammas", gamma)) for gamma in self.gammas]),
-            float(POSITIVE.check("tol", self.tol)),
-            float(POSITIVE.check("cache_size", self.cache_size)),
-        )
 
 
 class _Fold:
@@ -101,33 +86,20 @@ class _Fold:
 
 
 def search_c_and_gamma(
-    X,
-    codes: np.ndarray,
-    n_classes: int,
-    grid: SearchGrid = SearchGrid(),
-    *,
-    folds: np.ndarray,
+    X: np.ndarray, codes: np.ndarray, n_classes: int, grid: SearchGrid = SearchGrid(), *, folds: np.ndarray
 ) -> GridSearch:
     """Find C and gamma of the Gaussian C-SVM with the largest cross-validation accuracy.
 
     More than two classes are trained by pairs and decided by LIBSVM's vote, as `privsvm.SVMClassifier` does it; a class
-    may have no row. `folds` (n,) has the number of the fold that each row is classified in, at least two distinct ones.
-    Raises ValueError for a parameter out of range, arrays that do not fit each other, or a fold without which only one
-    class is left.
+    may have no row. `folds` (n,) has the number of the fold that each row is classified in. Raises ValueError for a
+    fold without which only one class is left.
     """
-    settings = grid.check()
-    shape = (len(settings.gammas), len(settings.Cs))
-    X, codes, folds = _check_arrays(X, codes, n_classes, folds)
-    searches = []
-    for number in np.unique(folds):
-        test = folds == number
-        try:
-            searches.append(_Fold(X[~test], codes[~test], X[test], codes[test], n_classes, shape[0] * shape[1]))
-        except ValueError as error:
-            raise ValueError(f"folds: without fold {number}, {error}") from None
-    with one_blas_thread():
-        counts = [_search_pair(fold, index, settings) for fold in searches for index in range(len(fold.pairs))]
-    n_solves, n_skipped, n_stopped = map(sum, zip(*counts, strict=True))
+    counted = [
+        _count(X[folds != number], codes[folds != number], X[folds == number], codes[folds == number], n_classes, grid)
+        for number in np.unique(folds)
+    ]
+    rights, counts = zip(*counted, strict=True)
+    n_solves, n_skipped, n_stopped = np.sum(counts, axis=0).tolist()
     if n_stopped:
         warnings.warn(
             f"{n_stopped} of {n_solves} solves stopped before tol={grid.tol:g} was reached; scale the features or "
@@ -135,108 +107,88 @@ def search_c_and_gamma(
             ConvergenceWarning,
             stacklevel=2,
         )
-    right = np.sum([fold.n_right() for fold in searches], axis=0).reshape(shape).T
-    Cs, gammas = np.asarray(settings.Cs), np.asarray(settings.gammas)
-    ascending = np.argsort(gammas, kind="stable")
-    best_c, best_gamma = np.unravel_index(np.argmax(right[:, ascending]), right.shape)
+    right = np.sum(rights, axis=0)
+    best_c, best_gamma = map(int, np.unravel_index(np.argmax(right), right.shape))
     return GridSearch(
-        C=float(Cs[best_c]),
-        gamma=float(gammas[ascending[best_gamma]]),
-        accuracy=right[np.argsort(np.argsort(grid.Cs, kind="stable"))] / codes.size,
-        n_solves=n_solves,
-        n_skipped=n_skipped,
-    )
+        C=float(grid.Cs[best_c]), gamma=float(grid.gammas[best_gamma]), accuracy=right / codes.size,
+        n_solves=n_solves, n_skipped=n_skipped,
+    )  # fmt: skip
 
 
 def count_right(
-    X_train,
-    train_codes: np.ndarray,
-    X_test,
-    test_codes: np.ndarray,
-    n_classes: int,
+    X_train: np.ndarray, train_codes: np.ndarray, X_test: np.ndarray, test_codes: np.ndarray, n_classes: int,
     grid: SearchGrid = SearchGrid(),
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Count the test rows that Gaussian C-SVMs classify right, for every C and gamma.
 
-    For searches whose training rows are not the other folds' rows themselves, but for example their means. Returns
-    counts for each of `Cs` and `gammas`. Raises ValueError for a parameter out of range, or training rows of one class.
+    For searches whose training rows are not the other folds' rows themselves, but for example their means. Raises
+    ValueError for training rows of one class.
     """
-    settings = grid.check()
-    shape = (len(settings.gammas), len(settings.Cs))
+    return _count(X_train, train_codes, X_test, test_codes, n_classes, grid)[0]
+
+
+def _count(
+    X_train: np.ndarray, train_codes: np.ndarray, X_test: np.ndarray, test_codes: np.ndarray, n_classes: int,
+    grid: SearchGrid,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Count rows that are right at each C and gamma; and the solves, those that were skipped or stopped too early."""
+    shape = (len(grid.gammas), len(grid.Cs))
     fold = _Fold(X_train, train_codes, X_test, test_codes, n_classes, shape[0] * shape[1])
-    for index in range(len(fold.pairs)):
-        _search_pair(fold, index, settings)
-    return fold.n_right().reshape(shape).T[np.argsort(np.argsort(grid.Cs, kind="stable"))]
+    with one_blas_thread():
+        counts = [_search_pair(fold, index, grid) for index in range(len(fold.pairs))]
+    return fold.n_right().reshape(shape).T, np.sum(counts, axis=0)
 
 
-def row_distances(X) -> np.ndarray:
-    """Compute squared distances of rows, an array or CSR matrix (n, d), in float64 (n, n)."""
-    if not hasattr(X, "toarray"):
-        # A shift leaves distances as they are, and shorter rows lose less to cancellation.
-        X = X - X.mean(axis=0)
+def row_distances(X: np.ndarray) -> np.ndarray:
+    """Compute squared distances of rows (n, d) in float64 (n, n)."""
+    # A shift leaves distances as they are, and shorter rows lose less to cancellation.
+    X = X - X.mean(axis=0)
     distances = squared_distances(X, X)
     np.fill_diagonal(distances, 0.0)
     return distances
 
 
-def _check_arrays(X, codes, n_classes: int, folds) -> tuple:
-    """Return rows, codes and folds as arrays that fit each other; raise ValueError where they do not."""
-    X = scipy.sparse.csr_array(X, dtype=np.float64) if scipy.sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    codes, folds = np.asarray(codes), np.asarray(folds)
-    for name, array in (("codes", codes), ("folds", folds)):
-        if array.shape != (X.shape[0],) or array.dtype.kind not in "iu":
-            raise ValueError(f"{name} of type {array.dtype} and shape {array.shape}: must be integers ({X.shape[0]},)")
-    if codes.size and not (codes.min() >= 0 and codes.max() < n_classes):
-        raise ValueError(f"codes {codes.min()}..{codes.max()}: must lie between 0 and n_classes - 1 = {n_classes - 1}")
-    if not np.isfinite(X.data if scipy.sparse.issparse(X) else X).all():
-        raise ValueError("X has values that are not finite: remove or replace them")
-    if np.unique(folds).size < 2:
-        raise ValueError("folds has fewer than two distinct numbers: cross-validation needs at least two")
-    return X, codes, folds
-
-
-def _search_pair(fold: _Fold, index: int, settings: SearchGrid) -> tuple[int, int, int]:
+def _search_pair(fold: _Fold, index: int, grid: SearchGrid) -> tuple[int, int, int]:
     """Train one pair of classes of one fold at all points, and count its votes.
 
     Returns how many problems were solved, how many needed no solving, and how many solves stopped too early.
     """
     pair = fold.pairs[index]
-    n_test, n_points = fold.test_codes.size, len(settings.Cs) * len(settings.gammas)
+    n_test, n_points = fold.test_codes.size, len(grid.Cs) * len(grid.gammas)
     if pair.offset is not None:
         fold.add_votes(index, np.full((n_points, n_test), pair.offset > 0))
         return 0, 0, 0
     X = fold.X_train[pair.rows]
-    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * settings.cache_size
+    in_memory = _BYTES * pair.rows.size**2 <= 1e6 * grid.cache_size
     distances = row_distances(X) if in_memory else None
-    wins = np.empty((len(settings.gammas), len(settings.Cs), n_test), dtype=bool)
+    wins = np.empty((len(grid.gammas), len(grid.Cs), n_test), dtype=bool)
     n_solves, n_stopped = 0, 0
-    for position, gamma in enumerate(settings.gammas):
+    for position, gamma in enumerate(grid.gammas):
         rows: KernelRows = (
             KernelRows(X, Kernel("rbf", gamma)) if distances is None else PrecomputedRows(np.exp(-gamma * distances))
         )
-        coef, rho, stopped = _path(rows, pair, settings)
+        coef, rho, stopped = _path(rows, pair, grid)
         n_solves += rho.size
         n_stopped += stopped
         support = np.flatnonzero(coef.any(axis=1))
-        vectors = X[support].toarray() if scipy.sparse.issparse(X) else X[support]
-        values = kernel_expansion(fold.X_test, vectors, coef[support], Kernel("rbf", gamma)) - rho
+        values = kernel_expansion(fold.X_test, X[support], coef[support], Kernel("rbf", gamma)) - rho
         # A zero goes to the second class of a pair, but of two classes to the first, as in `SVMClassifier`.
         first = values >= 0 if fold.n_classes == 2 else values > 0
         # Larger values of C have the last solution.
-        wins[position] = first.T[np.minimum(np.arange(len(settings.Cs)), rho.size - 1)]
+        wins[position] = first.T[np.minimum(np.arange(len(grid.Cs)), rho.size - 1)]
     fold.add_votes(index, wins.reshape(n_points, n_test))
     return n_solves, n_points - n_solves, n_stopped
 
 
-def _path(rows: KernelRows, pair: ClassPair, settings: SearchGrid) -> tuple[np.ndarray, np.ndarray, int]:
+def _path(rows: KernelRows, pair: ClassPair, grid: SearchGrid) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve for ascending C until the solution does not depend on it any more.
 
     Returns the coefficients (n_pair, k) and offsets (k,) of the first k values of C, and how many solves stopped too
     early.
     """
     coef, offsets, n_stopped, start = [], [], 0, None
-    options = SolverOptions(tol=settings.tol, cache_size=settings.cache_size)
-    for C, following in zip(settings.Cs, np.append(settings.Cs[1:], np.inf), strict=True):
+    options = SolverOptions(tol=grid.tol, cache_size=grid.cache_size)
+    for C, following in zip(grid.Cs, np.append(grid.Cs[1:], np.inf), strict=True):
         solution = solve_prepared(rows, pair.signs, np.full(pair.rows.size, C), options, start=start)
         coef.append(pair.signs * solution.alpha)
         offsets.append(solution.rho)

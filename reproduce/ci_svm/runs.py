@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from privsvm.constraints import POSITIVE
 from privsvm.families.condensed.condensation import TripleOptions, condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows, train_one_norm
@@ -188,9 +189,8 @@ def search_held_out(
     `make` is one of `SIDES`, and `grid` has values of C and of gamma. `rng` deals the folds, and draws for `make`.
     Returns C, gamma and accuracy: among equals the smallest C, then the smallest gamma, as in `search_c_and_gamma`.
     """
-    Cs, gammas = np.sort(grid[0]), np.sort(grid[1])
     folds = deal_folds(codes, rng)
-    right = np.zeros((Cs.size, gammas.size), dtype=np.int64)
+    right = np.zeros((len(grid[0]), len(grid[1])), dtype=np.int64)
     for number in np.unique(folds):
         test = folds == number
         side = make(X[~test], codes[~test], n_classes, rng)
@@ -198,10 +198,10 @@ def search_held_out(
             right += (codes[test] == side.codes[0]).sum()
             continue
         right += count_right(
-            side.rows, side.codes, X[test], codes[test], n_classes, SearchGrid(Cs, gammas, _TOL, _CACHE_SIZE)
+            side.rows, side.codes, X[test], codes[test], n_classes, SearchGrid(*grid, _TOL, _CACHE_SIZE)
         )
     best_C, best_gamma = np.unravel_index(np.argmax(right), right.shape)
-    return _Chosen(float(Cs[best_C]), float(gammas[best_gamma]), float(right.max() / codes.size))
+    return _Chosen(grid[0][best_C], grid[1][best_gamma], float(right.max() / codes.size))
 
 
 class _Fitted(NamedTuple):
@@ -283,9 +283,10 @@ def _fit_reduced(how: Mapping[str, Any], X: np.ndarray, codes: np.ndarray, n_cla
 
 
 def _grid(parameters: Mapping[str, Any]) -> Grid:
-    return tuple(PAPER_CS) if parameters["Cs"] is None else tuple(parameters["Cs"]), (
-        tuple(PAPER_GAMMAS) if parameters["gammas"] is None else tuple(parameters["gammas"])
-    )
+    """Return C and gamma in ascending order, by default the paper's."""
+    grid = {"Cs": parameters["Cs"] or PAPER_CS, "gammas": parameters["gammas"] or PAPER_GAMMAS}
+    Cs, gammas = (tuple(sorted(float(POSITIVE.check(name, value)) for value in grid[name])) for name in grid)
+    return Cs, gammas
 
 
 def accuracies(parameters: Mapping[str, Any], context: Context) -> dict[str, Any]:

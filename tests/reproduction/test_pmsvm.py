@@ -13,7 +13,6 @@ from reproduce.cell import judge_committed
 from reproduce.engine import context as engine
 from reproduce.engine.distributions import LEVELS, Distribution
 from reproduce.pmsvm import experiments
-from reproduce.pmsvm.claims import claims
 from reproduce.pmsvm.measurements import check_record
 from reproduce.pmsvm.readings import READINGS, choose_readings, judge_clipping, judge_loss, judge_margin, reading_cells
 from reproduce.pmsvm.runs import released as released_runs
@@ -384,21 +383,3 @@ def test_statements_on_privacy_turn_with_the_noise(committed):
         measured = [item._replace(values=(low,)) if "lower bound" in item.cell else item for item in cells]
         claims = judge_committed("pmsvm", measured={"pmsvm_table2": measured}).claims
         assert [claim.verdict for claim in claims if claim.id.startswith("privacy")] == verdicts
-
-
-def test_statements_on_printed_numbers_turn_with_them(committed):
-    texts = {row.printed.id: row.printed.text for row in committed.judgements}
-
-    def verdicts(**changed):
-        rows = {row.printed.id: row for row in committed.judgements}
-        noise = {cell: dataclasses.replace(item, quantiles=(changed.get("share", 1e-6),) * len(LEVELS))
-                 for cell, item in committed.distributions.items() if cell.endswith("share of noise")}  # fmt: skip
-        changed.pop("share", None)
-        found = claims({**texts, **changed}, rows, {**committed.distributions, **noise})
-        return {claim.id: claim.verdict for claim in found}
-
-    plain = verdicts()
-    assert [plain[name] for name in ("bold", "averages", "noise-negligible")] == ["refuted", "agrees", "agrees"]
-    wrong = {"Vehicle/PrivateSVM/epsilon=8/accuracy": "0.9", "average/OPERA//fit_seconds": "99", "share": 0.5}
-    turned = verdicts(**wrong)
-    assert [turned[name] for name in ("bold", "averages", "noise-negligible")] == ["agrees", "refuted", "refuted"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from privsvm.numerics.compiled.threads import one_blas_thread, thread_pool
+from privsvm.numerics.compiled.threads import one_blas_thread
 from privsvm.solvers.kernel import block_smo
 from privsvm.solvers.kernel.block_smo import solve_prepared
 from privsvm.solvers.kernel.c_svc import SolverOptions, dual_objective, optimality_gap
@@ -18,8 +18,8 @@ from privsvm.solvers.kernel.smo import solve_smo
 
 def solve_block_smo(X, y, upper, kernel=Kernel(), options=SolverOptions()):
     """Solve the dual of plain rows."""
-    with one_blas_thread(), thread_pool(options.n_threads) as pool:
-        return solve_prepared(KernelRows(X, kernel, pool=pool, n_threads=options.n_threads), y, upper, options)
+    with one_blas_thread():
+        return solve_prepared(KernelRows(X, kernel), y, upper, options)
 
 
 def noisy_problem(n, d, seed, noise=0.5):
@@ -87,14 +87,6 @@ def test_large_problems_are_libsvm(kernel, sparse, C):
     values = kernel_matrix(X, X, function) @ beta - ours.rho
     assert np.allclose(values, theirs.decision_function(X), rtol=0, atol=1e-3)
     assert ours.rho == pytest.approx(-theirs.intercept_[0], abs=1e-3)
-
-
-def test_threads_change_no_bit():
-    X, y = noisy_problem(5000, 5, 6)
-    upper, kernel = np.ones(5000), Kernel("rbf", 0.2)
-    one, two = (solve_block_smo(X, y, upper, kernel, SolverOptions(n_threads=k)) for k in (1, 2))
-    assert np.array_equal(one.alpha, two.alpha)
-    assert np.array_equal(one.gradient, two.gradient)
 
 
 def test_precision_is_raised_where_single_is_not_enough():
