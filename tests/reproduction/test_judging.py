@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import io
-import itertools
 import re
 from pathlib import Path
 
@@ -372,37 +371,6 @@ def test_every_sentence_on_results_is_judged_by_rows_that_exist(judged):
         for row in named - claims - tables - set(NOT_JUDGED):
             assert any(item.startswith(row) for item in ids), (name, row)
         assert claims <= named, (name, claims - named)
-
-
-def _plant(pool, cells, values, by_group=True):
-    """Give the cells of some patterns new values in the order of their places, within each group or over all."""
-    groups = [[item for _, item in points] for points in group_cells(cells, pool).values()]
-    return {item.cell: dataclasses.replace(item, quantiles=(value,) * len(LEVELS))
-            for items in (groups if by_group else [[item for items in groups for item in items]])
-            for item, value in zip(items, values(len(items)), strict=True)}  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
-@pytest.mark.parametrize("name", ["pmsvm", "ppsvm"])
-def test_planted_opposites_turn_every_statement(judged, name, tmp_path):
-    plants = [
-        *(lambda n, value=value: [value] * n for value in (1e3, -1e3, 1.0)),
-        lambda n: np.arange(1.0, n + 1.0), lambda n: np.arange(n, 0.0, -1.0), lambda n: 1.0 - (-1.0) ** np.arange(n),
-    ]  # fmt: skip
-    pool = judged[name].distributions
-    with open(REPOSITORY / "reproduce" / name / "claims.csv", encoding="utf-8", newline="") as handle:
-        records = list(csv.DictReader(handle))
-    for record in records:
-        path, verdicts = tmp_path / "claims.csv", set()
-        with open(path, "w", encoding="utf-8", newline="") as handle:
-            writer = csv.DictWriter(handle, list(record))
-            writer.writeheader()
-            writer.writerow({**record, "undecided": ""})
-        base = _plant(pool, record["over"], lambda n: [1.0] * n)
-        for values, by_group in itertools.product(plants, (True, False)):
-            (claim,) = read_claims(path, pool | base | _plant(pool, record["cells"], values, by_group))
-            verdicts.add(claim.verdict)
-        assert {"agrees", "refuted"} <= verdicts, record["id"]
 
 
 # Statements that the openings of the papers state as facts, with the verdicts that they have then.

@@ -87,7 +87,7 @@ def test_opposite_data_turn_every_statement(judged):
     stuck = {}
     for record in records:
         assert record["kind"] in (*KINDS, *TRENDS, "each", "correlation", "")
-        if verdicts[record["id"]] in ("agrees", "refuted"):
+        if record["kind"] and (record["undecided"] or verdicts[record["id"]] in ("agrees", "refuted")):
             found = _outcomes(record, judged.distributions)
             if not {"agrees", "refuted"} <= found:
                 stuck[record["id"]] = found
