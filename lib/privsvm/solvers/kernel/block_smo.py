@@ -13,11 +13,10 @@ import dataclasses
 
 import numpy as np
 
-from privsvm.numerics.compiled.jit import jit
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions, rho_from_gradient
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
-from privsvm.solvers.kernel.pair_step import extremes, solve_by_pairs
+from privsvm.solvers.kernel.pair_step import Masks, solve_by_pairs
 
 # Constant           unit       value and reason; those of speed were measured on data sets of 1,000 to 100,000 rows.
 # Working sets
@@ -53,26 +52,6 @@ _NEAR_PAIRS = 100
 _NEAR_SETS = 3
 
 
-@jit()
-def _candidates(values, beta, lower, upper, m, M):
-    """Return indices of free variables, and of violating ones by direction."""
-    n = values.shape[0]
-    free, upwards, downwards = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    n_free, n_up, n_down = 0, 0, 0
-    for t in range(n):
-        may_rise, may_fall = beta[t] < upper[t], beta[t] > lower[t]
-        if may_rise and may_fall:
-            free[n_free] = t
-            n_free += 1
-        elif may_rise and values[t] > M:
-            upwards[n_up] = t
-            n_up += 1
-        elif may_fall and values[t] < m:
-            downwards[n_down] = t
-            n_down += 1
-    return free[:n_free], upwards[:n_up], downwards[:n_down]
-
-
 @dataclasses.dataclass
 class _Problem:
     """A set of rows with their bounds, variables and values."""
@@ -88,10 +67,6 @@ class _Problem:
         rows = self.rows.take(index)
         lower, upper, beta, values = (array[index] for array in (self.lower, self.upper, self.beta, self.values))
         return _Problem(rows, lower, upper, beta, values)
-
-    def extremes(self) -> tuple[float, float]:
-        """Return m, the largest value that may go up, and M, the smallest to go down."""
-        return extremes(self.values, self.beta, self.lower, self.upper)
 
 
 class _Optimiser:
@@ -117,11 +92,16 @@ class _Optimiser:
 
     def working_set(self, problem: _Problem) -> tuple[np.ndarray, float]:
         """Choose free variables, then those that violate optimality most; return them, and the gap."""
-        m, M = problem.extremes()
         values = problem.values
+        may_rise, may_fall = problem.beta < problem.upper, problem.beta > problem.lower
+        # The largest value that may go up, and the smallest that may go down; NaN is neither.
+        m = np.fmax.reduce(values, where=may_rise, initial=-np.inf)
+        M = np.fmin.reduce(values, where=may_fall, initial=np.inf)
         if values.size <= self.small:
             return np.arange(values.size), m - M
-        free, upwards, downwards = _candidates(values, problem.beta, problem.lower, problem.upper, m, M)
+        free = np.flatnonzero(may_rise & may_fall)
+        upwards = np.flatnonzero(may_rise & ~may_fall & (values > M))
+        downwards = np.flatnonzero(may_fall & ~may_rise & (values < m))
         largest = max(_LEAST_SET, int(np.sqrt(self.cache_bytes / self.dtype.itemsize)))
         target = int(np.clip(_ROOM * free.size + self.smallest_set // 4, min(self.smallest_set, largest), largest))
         if free.size > _FREE_SHARE * target:
@@ -157,8 +137,8 @@ class _Optimiser:
         before = work.beta.copy()
         diagonal = work.rows.diagonal().astype(self.dtype)
         limit = int(min(100 * chosen.size + 100_000, self.most_pairs - self.n_iter))
-        gram = self.gram(work.rows)
-        n_iter = solve_by_pairs(values, work.beta, work.lower, work.upper, gram, diagonal, self.dtype.type(tol), limit)
+        gram, masks, tol = self.gram(work.rows), Masks(*np.empty((2, chosen.size), self.dtype)), self.dtype.type(tol)
+        n_iter = solve_by_pairs(values, work.beta, work.lower, work.upper, gram, diagonal, masks, tol, limit, None)[0]
         self.n_iter += n_iter
         change = work.beta - before
         moved = np.flatnonzero(change)
@@ -269,9 +249,7 @@ def _refresh(problem: _Problem, y: np.ndarray) -> None:
 
 
 def warm_up() -> None:
-    """Compile both precisions of the inner level, and the choice of sets."""
+    """Compile both precisions of the inner level."""
     for tol in (1e-3, 0.1 * _SINGLE_TOLERANCE):
         X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
         solve_prepared(KernelRows(X, Kernel("linear")), y, np.ones(2), SolverOptions(tol=tol))
-    zeros, ones = np.zeros(2), np.ones(2)
-    _candidates(zeros, zeros, zeros, ones, 0.0, 0.0)

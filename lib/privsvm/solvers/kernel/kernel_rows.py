@@ -65,14 +65,6 @@ _NEW_VALUE_SECONDS = 1e-9
 _ROUND_OFF = 1e-9
 
 
-class _Formula(NamedTuple):
-    """What turns scaled products into kernel values; see `kernels.set_kernel_values`."""
-
-    kind: int
-    coef0: float
-    degree: int
-
-
 class _Others(NamedTuple):
     """A block of the rows of an expansion: scaled columns, squared norms and coefficients."""
 
@@ -82,7 +74,7 @@ class _Others(NamedTuple):
 
 
 @jit_step(fastmath=FAST_MATH)
-def _subtract(values, products, kind, row_norms, other_norms, coef):
+def _subtract(values, products, formula, row_norms, other_norms, coef):
     """Set ``values[t] -= sum_i coef_i K(t, i)``.
 
     For rbf, `products` become kernel values in the same pass.
@@ -91,7 +83,7 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
         row = products[t]
         # Sums are in float64 even of float32 values: their round-off would outweigh the values' own.
         total = 0.0
-        if kind == RBF:
+        if formula is None:
             norm = row_norms[t]
             for i in range(row.shape[0]):
                 total += coef[i] * exp2(-maximum(norm + other_norms[i] - row[i], products.dtype.type(0)))
@@ -102,17 +94,17 @@ def _subtract(values, products, kind, row_norms, other_norms, coef):
 
 
 @jit()
-def _subtract_dense(data, norms, values, others, formula, n_block, first, last):
+def _subtract_dense(data, norms, values, others, formula, products, first, last):
+    """Subtract expansions at the rows from `first` to `last`, as many at a time as `products` has rows."""
     other, other_norms, coef = others
-    kind, coef0, degree = formula
-    products = np.empty((n_block, other.shape[1]), data.dtype)
+    n_block = products.shape[0]
     for start in range(first, last, n_block):
         stop = min(start + n_block, last)
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
-        if kind > RBF:
-            set_other_values(block, block, 0, 0, kind, coef0, degree)
-        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+        if formula is not None:
+            set_other_values(block, block, 0, 0, formula)
+        _subtract(values[start:stop], block, formula, norms[start:stop], other_norms, coef)
 
 
 @jit_step()
@@ -125,17 +117,18 @@ def _mirror(out, start, stop):
 
 
 @jit()
-def _gram_dense(data, norms, other, other_norms, out, formula, symmetric):
-    """Write kernel values of all dense rows with others, which are the same rows if `symmetric`."""
-    kind, coef0, degree = formula
+def _gram_dense(data, norms, other, other_norms, out, formula, symmetric, memory):
+    """Write kernel values of all dense rows with others, which are the same rows if `symmetric`.
+
+    Memory for a block comes from NumPy, whose functions take long to compile.
+    """
     n = data.shape[0]
-    memory = np.empty(_BLOCK_ROWS * other.shape[0], data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         width = stop if symmetric else other.shape[0]
         block = memory[: (stop - start) * width].reshape(stop - start, width)
         np.dot(data[start:stop], other[:width].T, block)
-        set_kernel_values(block, out, start, 0, kind, norms[start:stop], other_norms[:width], coef0, degree)
+        set_kernel_values(block, out, start, 0, formula, norms[start:stop], other_norms[:width])
         if symmetric:
             _mirror(out, start, stop)
 
@@ -182,30 +175,27 @@ def _sparse_products(rows, column_of, other, first, last, products):
 
 
 @jit()
-def _subtract_sparse(rows, norms, values, column_of, others, formula, first, last):
+def _subtract_sparse(rows, norms, values, column_of, others, formula, products, first, last):
     other, other_norms, coef = others
-    kind, coef0, degree = formula
-    products = np.empty((_BLOCK_ROWS, other.shape[1]), rows.data.dtype)
     for start in range(first, last, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, last)
         block = products[: stop - start]
         _sparse_products(rows, column_of, other, start, stop, block)
-        if kind > RBF:
-            set_other_values(block, block, 0, 0, kind, coef0, degree)
-        _subtract(values[start:stop], block, kind, norms[start:stop], other_norms, coef)
+        if formula is not None:
+            set_other_values(block, block, 0, 0, formula)
+        _subtract(values[start:stop], block, formula, norms[start:stop], other_norms, coef)
 
 
 @jit()
 def _gram_sparse(rows, norms, column_of, other, other_norms, out, first_column, formula):
     """Write kernel values of all CSR rows with a block, from `first_column` on."""
-    kind, coef0, degree = formula
     n = norms.shape[0]
     products = np.empty((_BLOCK_ROWS, other.shape[1]), rows.data.dtype)
     for start in range(0, n, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n)
         block = products[: stop - start]
         _sparse_products(rows, column_of, other, start, stop, block)
-        set_kernel_values(block, out, start, first_column, kind, norms[start:stop], other_norms, coef0, degree)
+        set_kernel_values(block, out, start, first_column, formula, norms[start:stop], other_norms)
 
 
 @jit_step()
@@ -221,13 +211,12 @@ def _add_sums(values, coef, sums, out):
 def _expand(data, norms, others, formula, out):
     """Add kernel expansions to `out`."""
     other, other_norms, coef = others
-    kind, coef0, degree = formula
     products, sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(0, data.shape[0], _NEW_ROWS):
         stop = min(start + _NEW_ROWS, data.shape[0])
         block = products[: stop - start]
         np.dot(data[start:stop], other, block)
-        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
+        turn_into_values(block, formula, norms[start:stop], other_norms)
         _add_sums(block, coef, sums[: stop - start], out[start:stop])
 
 
@@ -235,13 +224,12 @@ def _expand(data, norms, others, formula, out):
 def _expand_sparse(rows, norms, column_of, others, formula, out, first, last):
     """Add kernel expansions at the CSR rows from `first` to `last` to `out`."""
     other, other_norms, coef = others
-    kind, coef0, degree = formula
     products, sums = np.empty((_NEW_ROWS, other.shape[1])), np.empty((_NEW_ROWS, coef.shape[1]))
     for start in range(first, last, _NEW_ROWS):
         stop = min(start + _NEW_ROWS, last)
         block = products[: stop - start]
         _sparse_products(rows, column_of, other, start, stop, block)
-        turn_into_values(block, kind, norms[start:stop], other_norms, coef0, degree)
+        turn_into_values(block, formula, norms[start:stop], other_norms)
         _add_sums(block, coef, sums[: stop - start], out[start:stop])
 
 
@@ -284,7 +272,7 @@ class Expansion:
         self._kind = kernel.kind
         self._exponent = float(kernel.gamma) * LOG2_E
         self._factor = 2.0 * self._exponent if self._kind == RBF else float(kernel.gamma)
-        self._formula = _Formula(self._kind, float(kernel.coef0), int(kernel.degree))
+        self._formula = kernel.formula()
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
@@ -356,7 +344,8 @@ class Expansion:
             norms, sums = self._exponent * squared_norms(rows), out[first : first + step]
             for block in blocks:
                 if out.shape[1] == 1:
-                    _subtract_dense(rows, norms, sums[:, 0], block, self._formula, _NEW_ROWS, 0, rows.shape[0])
+                    products = np.empty((_NEW_ROWS, block.norms.size))
+                    _subtract_dense(rows, norms, sums[:, 0], block, self._formula, products, 0, rows.shape[0])
                 else:
                     _expand(rows, norms, block, self._formula, sums)
 
@@ -399,7 +388,7 @@ class KernelRows:
         self.dtype = np.dtype(dtype)
         self.pool, self.n_threads = pool, n_threads
         self.gamma, self.degree, self.coef0 = float(kernel.gamma), int(kernel.degree), self.dtype.type(kernel.coef0)
-        self._formula = _Formula(self.kind, self.coef0, self.degree)
+        self._formula = kernel.formula(self.dtype)
         sparse = scipy.sparse.issparse(X)
         if not sparse and _mostly_zeros(X):
             X, sparse = scipy.sparse.csr_array(X), True
@@ -496,7 +485,8 @@ class KernelRows:
         """Write kernel values with m rows of the same matrix to the first m columns of `out`."""
         if self._csr is None:
             scaled = self.dtype.type(self._factor) * others._dense
-            _gram_dense(self._dense, self._norms, scaled, others._norms, out, self._formula, self is others)
+            memory = np.empty(_BLOCK_ROWS * others.n_rows, self.dtype)
+            _gram_dense(self._dense, self._norms, scaled, others._norms, out, self._formula, self is others, memory)
             return
         for start, stop in others._column_blocks():
             other, column_of = others._scale_columns(slice(start, stop))
@@ -515,26 +505,29 @@ class KernelRows:
             other, column_of = others._scale_columns(slice(start, stop))
             block = _Others(other, others._norms[start:stop], coef[start:stop])
             if self._csr is None:
-                dense = (self._dense, self._norms, values, block, self._formula, _rows_at_once(*other.shape))
-                self._run(_subtract_dense, dense, stop - start)
+                dense = (self._dense, self._norms, values, block, self._formula)
+                self._run(_subtract_dense, dense, (_rows_at_once(*other.shape), stop - start))
             else:
                 sparse = (self._csr_arrays, self._norms, values, column_of, block, self._formula)
-                self._run(_subtract_sparse, sparse, stop - start)
+                self._run(_subtract_sparse, sparse, (_BLOCK_ROWS, stop - start))
 
     @property
     def _csr_arrays(self) -> CsrArrays:
         return CsrArrays(self._csr.data, self._csr.indices, self._csr.indptr)
 
-    def _run(self, task, arguments: tuple, n_columns: int) -> None:
-        """Run a block task over all rows, on several threads where that pays; each gets whole blocks."""
-        n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * n_columns))
+    def _run(self, task, arguments: tuple, shape: tuple[int, int]) -> None:
+        """Run a task with memory for blocks of this shape over all rows, on several threads where that pays."""
+        n_threads = threads_worth(self.n_threads, self.seconds(self.n_rows * shape[1]))
         if self.pool is None or n_threads == 1:
-            task(*arguments, 0, self.n_rows)
+            task(*arguments, np.empty(shape, self.dtype), 0, self.n_rows)
             return
+        # Each thread gets whole blocks.
         blocks = -(-self.n_rows // _BLOCK_ROWS)
         bounds = [min(k * blocks // n_threads * _BLOCK_ROWS, self.n_rows) for k in range(n_threads + 1)]
         bounds[-1] = self.n_rows
-        share_out(self.pool, task, [(*arguments, *bounds[k : k + 2]) for k in range(n_threads)])
+        share_out(
+            self.pool, task, [(*arguments, np.empty(shape, self.dtype), *bounds[k : k + 2]) for k in range(n_threads)]
+        )
 
     def _column_blocks(self):
         """Yield the bounds of the blocks in which these rows serve as columns."""
@@ -578,14 +571,16 @@ def _mostly_zeros(X: np.ndarray) -> bool:
 
 def warm_up() -> None:
     """Compile predictions and kernel values, dense and sparse, in both precisions."""
-    for n_sums in (1, 2):
-        kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), Kernel("rbf"))
     wide = np.eye(_SPARSE_WIDTH)
-    kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), Kernel("rbf"))
+    for kernel in (Kernel("rbf"), Kernel("poly")):
+        for n_sums in (1, 2):
+            kernel_expansion(np.eye(2), np.eye(2), np.ones((2, n_sums)), kernel)
+        kernel_expansion(scipy.sparse.csr_array(wide), wide, np.ones((_SPARSE_WIDTH, 1)), kernel)
     sum_pairs(np.zeros((3, 1, 2)), np.zeros(3), np.zeros((1, 3)))
     count_votes(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
     eye = np.eye(8)
-    single = [KernelRows(X, Kernel("poly")) for X in (np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye))]
+    both = np.ones((8, 8)) + eye, scipy.sparse.csr_array(eye)
+    single = [KernelRows(X, Kernel(kernel)) for X in both for kernel in ("rbf", "poly")]
     for rows in (*single, *(rows.in_double() for rows in single)):
         # Working sets are solved in single precision even where the rows need double.
         for kind in (np.float32, np.float64):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -42,6 +43,22 @@ class Kernel:
             raise ValueError(f"kernel={self.name!r}: {nearest_name(self.name, KERNELS)}")
         return KERNELS.index(self.name)
 
+    def formula(self, dtype: Any = np.float64) -> Formula | None:
+        """Return the formula for compiled code."""
+        kind = self.kind
+        return None if kind == RBF else Formula(kind, np.dtype(dtype).type(self.coef0), int(self.degree))
+
+
+class Formula(NamedTuple):
+    """Formula of a kernel's values from scaled products, for any kernel but rbf.
+
+    For rbf it is None, which Numba compiles apart: a first fit by rbf does not compile the other kernels.
+    """
+
+    kind: int
+    coef0: float
+    degree: int
+
 
 @jit_step(fastmath=FAST_MATH)
 def _set_powers(row, result, shifted, coef0, degree):
@@ -64,8 +81,9 @@ def _set_powers(row, result, shifted, coef0, degree):
 
 
 @jit_step(fastmath=FAST_MATH)
-def set_other_values(products, out, first_row, first_column, kind, coef0, degree):
+def set_other_values(products, out, first_row, first_column, formula):
     """Do `set_kernel_values` for any kernel but rbf; `out` may be `products` itself."""
+    kind, coef0, degree = formula
     shifted = np.empty(products.shape[1], out.dtype)
     for t in range(products.shape[0]):
         row, result = products[t], out[first_row + t, first_column : first_column + products.shape[1]]
@@ -80,14 +98,14 @@ def set_other_values(products, out, first_row, first_column, kind, coef0, degree
 
 
 @jit_step(fastmath=FAST_MATH)
-def set_kernel_values(products, out, first_row, first_column, kind, row_norms, other_norms, coef0, degree):
+def set_kernel_values(products, out, first_row, first_column, formula, row_norms, other_norms):
     """Write products of scaled rows (n, m) to another array as kernel values.
 
     For rbf, products and squared norms carry the factor ``gamma log2(e)``, and the products another 2; for poly and
     sigmoid, products carry ``gamma``. `out` may have fewer digits.
     """
-    if kind != RBF:
-        set_other_values(products, out, first_row, first_column, kind, coef0, degree)
+    if formula is not None:
+        set_other_values(products, out, first_row, first_column, formula)
         return
     value = out.dtype.type
     for t in range(products.shape[0]):
@@ -107,27 +125,19 @@ def _turn_into_exponentials(products, row_norms, other_norms):
 
 
 @jit_step()
-def turn_into_values(products, kind, row_norms, other_norms, coef0, degree):
+def turn_into_values(products, formula, row_norms, other_norms):
     """Do `set_kernel_values` in place, with the same bits.
 
     A single argument for input and output: two that may alias keep the compiler from vectorising, and take three times
     as long.
     """
-    if kind == RBF:
+    if formula is None:
         _turn_into_exponentials(products, row_norms, other_norms)
     else:
-        set_other_values(products, products, 0, 0, kind, coef0, degree)
+        set_other_values(products, products, 0, 0, formula)
 
 
-# Apart: a first fit compiles one of them.
-@jit()
-def _exponentials(products, row_norms, other_norms):
-    _turn_into_exponentials(products, row_norms, other_norms)
-
-
-@jit()
-def _other_values(products, kind, coef0, degree):
-    set_other_values(products, products, 0, 0, kind, coef0, degree)
+_turn_all_into_values = jit()(turn_into_values)
 
 
 def resolve_gamma(gamma: float | str, X) -> float:
@@ -171,10 +181,9 @@ def kernel_matrix(X, Z, kernel: Kernel) -> np.ndarray:
     if scipy.sparse.issparse(products):
         products = products.toarray()
     products = np.ascontiguousarray(products, dtype=np.float64)
-    if kind == RBF:
-        _exponentials(products, exponent * squared_norms(X), exponent * squared_norms(Z))
-    elif kind != LINEAR:
-        _other_values(products, kind, float(kernel.coef0), int(kernel.degree))
+    if kind != LINEAR:
+        norms = (exponent * squared_norms(rows) for rows in (X, Z))
+        _turn_all_into_values(products, kernel.formula(), *norms)
     return products
 
 

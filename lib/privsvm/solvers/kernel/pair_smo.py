@@ -21,7 +21,7 @@ from privsvm.numerics.compiled.threads import share_out, threads_worth
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions
 from privsvm.solvers.kernel.kernel_rows import KernelRows
 from privsvm.solvers.kernel.kernels import Kernel
-from privsvm.solvers.kernel.pair_step import Blocks, Gram, Masks, take_pair_steps
+from privsvm.solvers.kernel.pair_step import Blocks, Masks, Source, take_pair_steps
 
 # Constant               unit     value and reason
 # _STEPS, _LEAST_STEPS   steps    for each variable of a pair, and in addition for every pair, before a hard one is left
@@ -79,9 +79,8 @@ def _pad_size(size: int) -> int:
 
 @jit()
 def _solve_some(numbers, pairs, work, blocks, tol):
-    """Solve the pairs of these numbers; `blocks` are the kernel values of all rows, padded for two classes alone."""
+    """Solve the pairs of these numbers; `blocks` are the kernel values of all rows, None if `work` has them."""
     starts, vectors = pairs.starts, work.vectors
-    alone = starts.shape[0] == 3 and blocks.is_whole
     for p in numbers:
         a, b = pairs.first[p], pairs.second[p]
         n_a = starts[a + 1] - starts[a]
@@ -93,14 +92,18 @@ def _solve_some(numbers, pairs, work, blocks, tol):
             values[t], beta[t] = (1.0 if t < n_a else -1.0), 0.0
             lower[t] = 0.0 if t < n_a else -pairs.upper[row]
             upper[t] = pairs.upper[row] if t < n_a else 0.0
-            work.diagonal[t], work.filled[t] = pairs.diagonal[row], alone
+            work.diagonal[t], work.filled[t] = pairs.diagonal[row], False
         for t in range(size, whole):
             work.diagonal[t] = 0
-        at_a, at_b = (starts[a], starts[b]) if blocks.is_whole else (0, 0)
-        gram = Gram(work.kernel, work.diagonal[:whole], work.filled, blocks, n_a, at_a, at_b)
+        source = None
+        if blocks is not None:
+            at_a, at_b = (starts[a], starts[b]) if blocks.is_whole else (0, 0)
+            source = Source(work.filled, blocks, n_a, at_a, at_b)
         # Masks of this length: `take_pair_steps` passes over all of it.
         masks = Masks(vectors[4, :whole], vectors[5, :whole])
-        n_iter, highest, lowest = take_pair_steps(values, beta, lower, upper, gram, masks, tol, pairs.limits[p])
+        n_iter, highest, lowest = take_pair_steps(
+            values, beta, lower, upper, work.kernel, work.diagonal[:whole], masks, tol, pairs.limits[p], source
+        )
         # Offset: minus the mean value of the free variables, else the middle of its interval.
         total, n_free, quadratic, linear = 0.0, 0, 0.0, 0.0
         for t in range(size):
@@ -118,11 +121,9 @@ def _solve_some(numbers, pairs, work, blocks, tol):
         pairs.n_iter[p], pairs.gaps[p] = n_iter, highest + lowest
 
 
-def _work_for(numbers: np.ndarray, sizes: np.ndarray, blocks: Blocks) -> _Work:
+def _work_for(longest: int, blocks: Blocks, alone: bool) -> _Work:
     """Make work space; two classes alone work on the matrix itself."""
-    longest = int(sizes[numbers].max(initial=0))
     padded, dtype = _pad_size(longest), blocks.first.dtype
-    alone = sizes.size == 1 and blocks.is_whole
     kernel = blocks.first if alone else np.empty((longest, padded + _APART), dtype)
     return _Work(kernel, np.empty(longest, dtype=bool), np.empty((6, padded)), np.empty(padded, dtype))
 
@@ -279,15 +280,19 @@ def _solve_some_pairs(
     # Load balance: neighbouring pairs share a class, so each thread takes every n-th pair. Contiguous arrays, since
     # code specialised for another layout may round differently.
     batches = [np.ascontiguousarray(numbers[k::n_threads]) for k in range(n_threads)]
-    tasks = [(batch, pairs, _work_for(batch, sizes, blocks), blocks, options.tol) for batch in batches]
+    alone = first.size == 1 and blocks.is_whole
+    works = [_work_for(int(sizes[batch].max(initial=0)), blocks, alone) for batch in batches]
+    source = None if alone else blocks
+    tasks = [(batch, pairs, work, source, options.tol) for batch, work in zip(batches, works, strict=True)]
     share_out(rows.pool, _solve_some, tasks)
     stopped = np.where(solutions.n_iter == most, int(End.MAX_ITER), int(End.HANDED_OVER))
     return np.where(pairs.gaps <= options.tol, int(End.SOLVED), stopped)
 
 
 def warm_up() -> None:
-    """Compile what this module runs, in single and in double precision."""
-    single = KernelRows(np.array([[0.0], [1.0], [2.0], [3.0]]), Kernel("rbf"))
+    """Compile what this module runs for two and for more classes, in single and in double precision."""
+    single = KernelRows(np.arange(6.0)[:, None], Kernel("rbf"))
     for rows in (single, single.in_double()):
-        solutions = ClassSolutions.empty(np.array([0, 2, 4]))
-        solve_class_pairs(rows, np.ones(4), solutions, np.array([0]), SolverOptions(cache_size=2.0))
+        for starts in ([0, 3, 6], [0, 2, 4, 6]):
+            solutions = ClassSolutions.empty(np.array(starts))
+            solve_class_pairs(rows, np.ones(6), solutions, np.array([0]), SolverOptions(cache_size=2.0))

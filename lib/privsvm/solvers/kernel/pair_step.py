@@ -38,11 +38,9 @@ class Blocks(NamedTuple):
     is_whole: bool
 
 
-class Gram(NamedTuple):
-    """Kernel rows of a problem, copied from larger matrices when a step needs them first."""
+class Source(NamedTuple):
+    """Source of a problem's kernel rows, which are copied when a step needs them first."""
 
-    rows: np.ndarray
-    diagonal: np.ndarray
     filled: np.ndarray
     # Where the problem's rows are: `n_first` rows from the first start, the others from the second one.
     blocks: Blocks
@@ -57,18 +55,6 @@ class Masks(NamedTuple):
     # Zero where a variable may go up, or down, and else very negative.
     up: np.ndarray
     low: np.ndarray
-
-
-@jit()
-def extremes(values, beta, lower, upper):
-    """Return the largest value that may go up, and the smallest that may go down; all are arrays (n,)."""
-    m, M = -np.inf, np.inf
-    for t in range(beta.shape[0]):
-        if beta[t] < upper[t] and values[t] > m:
-            m = values[t]
-        if beta[t] > lower[t] and values[t] < M:
-            M = values[t]
-    return m, M
 
 
 @jit_step()
@@ -160,51 +146,52 @@ def _copy_values(out, begin, matrix, row, start, count):
 
 
 @jit_step()
-def _copy_row(gram, i, size):
+def _copy_row(kernel, source, i, size, padded):
     """Copy the kernel row of variable i; its padding becomes zero."""
-    out, blocks, n_first = gram.rows[i], gram.blocks, gram.n_first
+    out, blocks, n_first = kernel[i], source.blocks, source.n_first
     if i >= n_first:
-        row = gram.second + i - n_first
-        _copy_values(out, 0, blocks.cross, row, gram.first, n_first)
-        _copy_values(out, n_first, blocks.second, row, gram.second, size - n_first)
+        row = source.second + i - n_first
+        _copy_values(out, 0, blocks.cross, row, source.first, n_first)
+        _copy_values(out, n_first, blocks.second, row, source.second, size - n_first)
     else:
-        _copy_values(out, 0, blocks.first, gram.first + i, gram.first, n_first)
+        _copy_values(out, 0, blocks.first, source.first + i, source.first, n_first)
         if blocks.is_whole:
-            _copy_values(out, n_first, blocks.first, gram.first + i, gram.second, size - n_first)
+            _copy_values(out, n_first, blocks.first, source.first + i, source.second, size - n_first)
         else:
             for t in range(size - n_first):
                 out[n_first + t] = blocks.cross[t, i]
-    for t in range(size, gram.diagonal.shape[0]):
+    for t in range(size, padded):
         out[t] = 0
-    gram.filled[i] = True
+    source.filled[i] = True
 
 
 @jit_step()
-def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
+def take_pair_steps(values, beta, lower, upper, kernel, diagonal, masks, tol, limit, source):
     """Solve a problem by steps of two variables, from `beta` and `values`, which are changed.
 
     Returns their number, the largest value that may go up, and minus the smallest that may go down.
-    The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors.
+    The values, the kernel's columns, its diagonal and the masks may be padded: by zeros, for whole vectors. A source
+    of None, for kernel rows that are there, is compiled apart, without copies.
     """
-    kind, kernel, diagonal, size = values.dtype.type, gram.rows, gram.diagonal, beta.shape[0]
-    for t in range(beta.shape[0]):
+    kind, size, padded = values.dtype.type, beta.shape[0], values.shape[0]
+    for t in range(size):
         _set_sides(masks, beta, lower, upper, t)
-    for t in range(beta.shape[0], values.shape[0]):
+    for t in range(size, padded):
         values[t], masks.up[t], masks.low[t] = kind(0), kind(_OUT), kind(_OUT)
     n_iter, i, j, step, ratio = 0, 0, 0, kind(0), _STEP if size > _FEW else 1.0
-    if not gram.filled[0]:
-        _copy_row(gram, 0, size)
+    if source is not None and not source.filled[0]:
+        _copy_row(kernel, source, 0, size, padded)
     while True:
         # The first step has length zero, so that its variables do not matter.
         highest, i_next, lowest = _move_all(values, kernel, i, j, step, masks)
         if highest + lowest <= tol or n_iter >= limit:
             return n_iter, highest, lowest
         i = i_next
-        if not gram.filled[i]:
-            _copy_row(gram, i, size)
+        if source is not None and not source.filled[i]:
+            _copy_row(kernel, source, i, size, padded)
         j = _best_partner(values, kernel, i, diagonal, masks)
-        if not gram.filled[j]:
-            _copy_row(gram, j, size)
+        if source is not None and not source.filled[j]:
+            _copy_row(kernel, source, j, size, padded)
         # Double precision: the curvature has no other round-off than the kernel values.
         curvature = np.float64(diagonal[i]) + np.float64(diagonal[j]) - 2.0 * np.float64(kernel[i, j])
         length = ratio * np.float64(values[i] - values[j]) / maximum(curvature, TAU)
@@ -220,10 +207,4 @@ def take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit):
         n_iter += 1
 
 
-@jit()
-def solve_by_pairs(values, beta, lower, upper, kernel, diagonal, tol, limit):
-    """Do `take_pair_steps` with masks of its own."""
-    size = values.shape[0]
-    masks = Masks(np.empty(size, values.dtype), np.empty(size, values.dtype))
-    gram = Gram(kernel, diagonal, np.ones(size, np.bool_), Blocks(kernel, kernel, kernel, True), size, 0, 0)
-    return take_pair_steps(values, beta, lower, upper, gram, masks, tol, limit)[0]
+solve_by_pairs = jit()(take_pair_steps)
