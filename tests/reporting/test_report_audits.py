@@ -53,6 +53,21 @@ def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
     assert next(bar.words for bar in audit_bars_of(RESULTS, AUDITS[:1], looks, 1.0)[1]) == "not audited"
 
 
+def test_only_refuted_epsilons_are_struck_out() -> None:
+    more = results_of(make_result("wine", "unbroken", "claimed", (1.0, 4.0)))
+    audits = [*AUDITS, record("unbroken", make_audit_cell("claimed", 1.0, 0.5))]
+    page = render_page(with_audits([*RESULTS, *more], audits), records=ReportRecords(audits=audits))
+    bad, unbroken = re.findall(r"<tr class=\"claimed\">\n.*\n<td>(.*)</td>", page)
+    assert (bad, unbroken) == ("<s>1</s>, 4", "1, 4")
+    # The table of claims and of findings, and the card of the method.
+    assert page.count("<s>1</s>") == 3
+    assert "<s>4</s>" not in page
+    assert re.findall(r"(bad|unbroken)<br><span class=\"badge (\w+)\">", page)[:2] == [
+        ("bad", "refuted"),
+        ("unbroken", "claimed"),
+    ]
+
+
 def test_a_claim_that_is_audited_at_other_epsilons_says_so() -> None:
     other = [record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))]
     for audits, words in ((other, "not audited at these epsilons"), ((), "not audited<")):

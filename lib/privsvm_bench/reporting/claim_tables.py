@@ -94,6 +94,7 @@ def broken_claims(results: Iterable[Result], reference_epsilon: float) -> list[d
                 "measured": sum(audit["found"] is not None for audit in audits),
                 "headline": _headline(audits, reference_epsilon),
                 "stated": sorted({audit["stated"] for audit in audits}),
+                "refuted": {audit["stated"] for audit in audits if audit["verdict"].kind == "broken"},
             }
         )
     return rows

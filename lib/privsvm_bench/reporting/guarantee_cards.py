@@ -11,7 +11,7 @@ from privsvm.errors import without_absolute_paths
 from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
 from privsvm_bench.metrics import mean_of_known
-from privsvm_bench.records import Result, Timing
+from privsvm_bench.records import Result, Timing, is_refuted
 from privsvm_bench.reporting.claim_tables import finite_guarantees, right_guess
 from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.results import by_status, group_by
@@ -75,6 +75,7 @@ def _line(stated: float, members: Iterable[Result]) -> dict[str, Any]:
     low, high = (short_number(noises[0]), short_number(noises[-1])) if noises else ("–", "–")
     return {
         "stated": stated,
+        "refuted": any(map(is_refuted, guarantees)),
         "epsilon": weakest,
         "replaced": max((account.epsilon for account in replaced if account is not None), default=None),
         "guess": percent(max(map(right_guess, guarantees))),
