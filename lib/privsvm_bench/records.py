@@ -258,6 +258,7 @@ class AuditRecord(_Record):
     implementation: Words
     parameters: dict[str, Any]
     cells: tuple[AuditCell, ...]
+    problem: str | None = None  # Why a class of another package could not be audited.
 
 
 @dataclass(frozen=True, kw_only=True)

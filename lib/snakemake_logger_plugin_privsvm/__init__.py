@@ -48,9 +48,14 @@ def describe_left(seconds: Iterable[float] | None) -> str:
     return f", about {low} left" if low == high else f", {low} to {high} left"
 
 
-def accuracies(record: str) -> str:
-    """Return the mean accuracies in the record of an evaluation, from the least to the most."""
-    means = json.loads(Path(record).read_text(encoding="utf-8"))["summary"]["accuracy"]["mean"]
+def describe_findings(record: str) -> str:
+    """Describe the record of a job: the least and the most accuracy, or the refuted epsilons and a failed audit."""
+    content = json.loads(Path(record).read_text(encoding="utf-8"))
+    if "cells" in content:
+        refuted = dict.fromkeys(f"{cell['epsilon']:g}" for cell in content["cells"] if cell["refuted"])
+        failed = f", audit failed {content['problem']}" if content["problem"] else ""
+        return (f", refuted at epsilon {', '.join(refuted)}" if refuted else "") + failed
+    means = content["summary"]["accuracy"]["mean"]
     return f", accuracy {min(means):.3f}" + (f" to {max(means):.3f}" if len(means) > 1 else "")
 
 
@@ -117,11 +122,12 @@ class LogHandler(LogHandlerBase):
                 self.total, self.started = self.waiting.pop("total"), time.time()
                 text = f"jobs to run: {self.total}; each has a log in logs/"
             case LogEvent.JOB_INFO:
-                title = " ".join(filter(None, [fields["rule_name"], *(fields["wildcards"] or {}).values()]))
+                wildcards = {**(fields["wildcards"] or {}), "folder": ""}
+                title = " ".join(filter(None, [fields["rule_name"], *wildcards.values()]))
                 self.running[fields["jobid"]] = fields["rule_name"], title, time.time()
                 self.logs[fields["jobid"]] = list(fields.get("log") or ())
                 # Accuracies on private data are shown to nobody. Their folder may have a prefix.
-                if fields["rule_name"] == "evaluate" and fields["wildcards"]["folder"] == "":
+                if fields["rule_name"] in ("evaluate", "audit") and not fields["wildcards"].get("folder"):
                     (self.records[fields["jobid"]],) = fields["output"]
                 text = fields["rule_msg"] or ""
             case LogEvent.JOB_FINISHED:
@@ -154,7 +160,7 @@ class LogHandler(LogHandlerBase):
         self.seconds[rule].append(time.time() - started)
         width, left = len(str(self.total)), describe_left(self.time_left())
         times = f"{self.seconds[rule][-1]:7.1f} s   {clock(time.time() - self.started)} so far"
-        result = accuracies(self.records.pop(number)) if number in self.records else ""
+        result = describe_findings(self.records.pop(number)) if number in self.records else ""
         result += from_cache(self.logs.pop(number))
         return f"{self.done:{width}}/{self.total}  {title:<46} {times}{left}{result}"
 

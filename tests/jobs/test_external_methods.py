@@ -97,6 +97,19 @@ class SumOfRows:
         return (self.decision_function(X) > 0).astype(int)
 
 
+class LastLeaks(Noisy):
+    """Noisy sums of all classes; that of the third class has no noise."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        noise = np.random.default_rng(self.random_state).laplace(scale=4 / self.budget, size=len(self.classes_))
+        self.coef_ = np.array([X[y == code].sum() for code in self.classes_]) + np.where(self.classes_ < 2, noise, 0.0)
+        return self
+
+    def decision_function(self, X):
+        return X[:, :1] * self.coef_
+
+
 class Vague(Centroids):
     def predict(self, X):
         return np.full(len(X), 7)
@@ -241,6 +254,18 @@ def test_missing_clipping_of_an_own_method_is_refuted(package):
     assert "of norm 8 beside" in long.pair
 
 
+def test_missing_noise_of_the_third_class_alone_is_refuted(package):
+    (cell,) = audited("LastLeaks").cells
+    assert cell.refuted
+    assert "beside 3 rows of zeros" in cell.pair
+
+
 def test_an_own_method_that_cannot_be_audited_stops_no_run(package, capsys):
-    assert audited("Hidden").cells == ()
-    assert "mine at epsilon 1: not audited: X: the estimator refuses every pair" in capsys.readouterr().out
+    record = audited("Hidden")
+    assert record.cells == ()
+    assert record.problem == (
+        "at epsilon 1: X: the estimator refuses every pair of neighbours (ValueError: needs 100 rows); pass pairs that "
+        "it takes"
+    )
+    assert f"mine: not audited {record.problem}" in capsys.readouterr().out
+    assert audited("Noisy").problem is None

@@ -68,6 +68,13 @@ def test_only_refuted_epsilons_are_struck_out() -> None:
     ]
 
 
+def test_a_failed_audit_says_why() -> None:
+    failed = AuditRecord(method="bad", implementation="bad", parameters={}, cells=(), problem="at epsilon 1: 3 <rows>")
+    for data_set in (None, "wine"):
+        page = render_page(RESULTS, records=ReportRecords(audits=[failed]), data_set=data_set)
+        assert "The audit failed at epsilon 1: 3 &lt;rows&gt;" in page
+
+
 def test_a_claim_that_is_audited_at_other_epsilons_says_so() -> None:
     other = [record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))]
     for audits, words in ((other, "not audited at these epsilons"), ((), "not audited<")):

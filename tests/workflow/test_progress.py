@@ -80,6 +80,27 @@ def test_an_evaluation_shows_its_accuracy_unless_private(run, tmp_path, folder, 
     record.parent.mkdir(parents=True)
     record.write_text(json.dumps({"summary": {"accuracy": {"mean": [0.9, 0.8, 0.85]}}}))
     run.start(7, "evaluate", folder, output=[record.relative_to(tmp_path).as_posix()])
+    line = run.finish(7)
+    assert line.endswith(f"{ending}\n")
+    assert "evaluate svm wine " in line
+
+
+@pytest.mark.parametrize(
+    ("refuted", "problem", "ending"),
+    [
+        ([], None, "so far"),
+        ([1.0, 4.0], None, ", refuted at epsilon 1, 4"),
+        (
+            [4.0],
+            "at epsilon 1: 3 rows are too few",
+            ", refuted at epsilon 4, audit failed at epsilon 1: 3 rows are too few",
+        ),
+    ],
+)
+def test_an_audit_shows_a_refutation_and_a_failure(run, tmp_path, refuted, problem, ending):
+    cells = [{"epsilon": epsilon, "refuted": epsilon in refuted} for epsilon in (1.0, 4.0)]
+    (tmp_path / "svm.json").write_text(json.dumps({"cells": cells, "problem": problem}))
+    run.start(7, "audit", output=["svm.json"])
     assert run.finish(7).endswith(f"{ending}\n")
 
 

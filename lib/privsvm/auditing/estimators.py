@@ -227,9 +227,10 @@ def audit(
         rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
         tried += pairs_around(rows, labels, relation, seed)
         probes = np.vstack([rows.mean(axis=0), rows.max(axis=0), rows.min(axis=0), np.zeros(rows.shape[1])])
-    usable = [pair for pair in tried if _can_be_fitted(make, pair)]
+    refusals = [_find_refusal(make, pair) for pair in tried]
+    usable = [pair for pair, refusal in zip(tried, refusals, strict=True) if not refusal]
     if not usable:
-        raise ValueError("X: the estimator refuses every pair of neighbours; pass pairs that it takes")
+        raise ValueError(f"X: the estimator refuses every pair of neighbours ({refusals[0]}); pass pairs that it takes")
     n_search = max(_SEARCH_LEAST, int(draws * _SEARCH_SHARE))
     candidates = [_fit_pair(make, pair, _rows_to_answer(probes, pair)) for pair in usable]
     best = best_pair(candidates, n_search, gaussian)
@@ -251,11 +252,11 @@ def _rows_to_answer(probes: np.ndarray, pair: Pair) -> np.ndarray:
     return np.vstack([np.broadcast_to(probes, (len(probes), row.shape[1])), row])
 
 
-def _can_be_fitted(make: Callable[[], Any], pair: Pair) -> bool:
-    """Whether the estimator takes both datasets: one that refuses a row protects it by giving nothing."""
+def _find_refusal(make: Callable[[], Any], pair: Pair) -> str:
+    """Return why the estimator refuses one of two datasets: it protects a row by giving nothing; empty if it fits."""
     try:
         make().fit(*pair.first)
         make().fit(*pair.second)
-    except (ValueError, ArithmeticError):
-        return False
-    return True
+    except (ValueError, ArithmeticError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -54,7 +54,7 @@ def make_pairs(
     """Make pairs of a few rows: one row as long as it may be, or longer, beside rows of zeros.
 
     Rows of zeros pull at no weight, so that all that a row can do is seen. One of each class is there in both datasets.
-    Each of the `width` features of the row is `bound` times one of `sizes`.
+    The row is of the last two classes. Each of its `width` features is `bound` times one of `sizes`.
     """
     _check_relation(relation)
     rows, labels = np.zeros((n_classes, width)), np.arange(n_classes)
@@ -62,7 +62,7 @@ def make_pairs(
     for size in sizes:
         row = np.full(width, bound * size)
         what = f"a made-up row of norm {np.linalg.norm(row):.3g} beside {n_classes} rows of zeros"
-        pairs += _around(rows, labels, row, (0, 1), relation, what)
+        pairs += _around(rows, labels, row, (n_classes - 2, n_classes - 1), relation, what)
     return pairs
 
 

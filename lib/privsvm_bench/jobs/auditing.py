@@ -12,7 +12,7 @@ import numpy as np
 from privsvm.auditing.estimators import audit
 from privsvm.auditing.methods import Claims, MethodCell, audit_method, relations_of, two_clouds
 from privsvm.auditing.neighbours import make_pairs, pairs_around
-from privsvm.errors import PrivSVMError
+from privsvm.errors import PrivSVMError, without_absolute_paths
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm.registry import estimator_class, is_foreign
 from privsvm_bench.jobs.external_methods import ForeignMethod
@@ -70,7 +70,9 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     Raises PrivSVMError, in one line, for parameters that the method refuses, or a refuted proof.
     """
     if is_foreign(job.implementation):
-        return audit_record(job.method, job.implementation, list(_foreign_cells(job)), job.parameters)
+        problems: list[str] = []
+        record = audit_record(job.method, job.implementation, list(_foreign_cells(job, problems)), job.parameters)
+        return dataclasses.replace(record, problem="; ".join(problems) or None)
     estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)
     try:
@@ -87,28 +89,50 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     return audit_record(job.method, job.implementation, cells, job.parameters)
 
 
-def _foreign_cells(job: AuditJob) -> Iterator[MethodCell]:
+@dataclasses.dataclass(frozen=True)
+class _Untrained:
+    """An estimator that fits a class of another package for as many labels as there are; `methods` are by number."""
+
+    methods: Mapping[int, ForeignMethod]
+    stated: float
+    stream: np.random.Generator
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+        """Return the fitted model of the class."""
+        return self.methods[len(np.unique(y))].untrained(self.stated, self.stream).fit(X, y)
+
+
+def _foreign_cells(job: AuditJob, problems: list[str]) -> Iterator[MethodCell]:
     """Audit a class of another package by training it, on rows as short as those that the benchmark hands it.
 
-    A class that cannot be trained on these few rows has no cells, and the job's log says why.
+    Made-up rows have two classes or three: noise may be missing for the third one alone. A class that cannot be trained
+    on these few rows has no cells, and the reason goes to `problems`.
     """
-    method = ForeignMethod(job.implementation, job.parameters, 2, np.zeros((0, 1)), job.delta, job.neighbours)
+    methods = {
+        n: ForeignMethod(job.implementation, job.parameters, n, np.zeros((0, 1)), job.delta, job.neighbours)
+        for n in (2, 3)
+    }
     # Rows of many features are long within the bounds, as those of real tables are: a class has to clip them.
-    pairs = [pair for width in (1, _WIDTH) for pair in make_pairs(2, job.neighbours, 1.0, (1.0,), width)]
+    pairs = [
+        pair for n in methods for width in (1, _WIDTH) for pair in make_pairs(n, job.neighbours, 1.0, (1.0,), width)
+    ]
     pairs += pairs_around(*two_clouds(), job.neighbours, job.seed)
     pairs = [pair for pair in pairs if max(np.abs(rows).max() for rows, _ in (pair.first, pair.second)) <= 1]
     for epsilon in job.epsilons:
-        numbers, guarantee = itertools.count(), method.guarantee(epsilon)
+        numbers, guarantee = itertools.count(), methods[2].guarantee(epsilon)
 
-        def make(epsilon: float = epsilon, numbers: Iterator[int] = numbers) -> Any:
-            return method.untrained(epsilon, seeded_stream(job.seed, "audit", job.method, epsilon, next(numbers)))
+        def make(epsilon: float = epsilon, numbers: Iterator[int] = numbers) -> _Untrained:
+            stream = seeded_stream(job.seed, "audit", job.method, epsilon, next(numbers))
+            return _Untrained(methods, epsilon, stream)
 
         try:
             found = audit(
                 make, epsilon=epsilon, delta=guarantee.delta, relation=job.neighbours, draws=job.draws, pairs=pairs
             )
         except Exception as error:
-            print(f"audit: {job.method} at epsilon {epsilon:g}: not audited: {' '.join(str(error).split())}")
+            problem = without_absolute_paths(f"at epsilon {epsilon:g}: {' '.join(str(error).split())}")
+            print(f"audit: {job.method}: not audited {problem}")
+            problems.append(problem)
             continue
         yield MethodCell(
             relation=job.neighbours,

@@ -211,6 +211,7 @@ def page_context(
     """
     pages = page_names(results)
     audited_methods = {record.method for record in records.audits if record.cells}
+    audit_problems = {record.method: record.problem for record in records.audits if record.problem}
     if data_set is not None:
         results = [result for result in results if result.dataset == data_set]
         records = records.of_data_set(data_set)
@@ -249,6 +250,7 @@ def page_context(
         **_attacks_context(records.attacks, condensed),
         "audits": audit_rows(audited),
         "audited_methods": audited_methods,
+        "audit_problems": audit_problems,
         "audited_epsilons": sorted({cell.epsilon for record in audited for cell in record.cells}),
         "datasets": dataset_sections(results, grids, metrics),
         "metrics": list(metrics.items()),
