@@ -45,7 +45,7 @@ from privsvm_bench.records import (
 from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.claim_tables import right_guess
 from privsvm_bench.reporting.curve_tables import curve_rows, metrics_record
-from privsvm_bench.reporting.dataset_sections import best_proved
+from privsvm_bench.reporting.dataset_sections import best_proved, key_methods
 from privsvm_bench.reporting.first_screen import rank_methods
 from privsvm_bench.reporting.glossary import glossary
 from privsvm_bench.reporting.page import ReportRecords, page_context, render_page, report_files
@@ -732,6 +732,12 @@ def test_of_equal_ranks_the_method_with_fewer_points_behind_is_first() -> None:
         for method, mean in scores.items()
     ]
     assert [row["method"] for row in rank_methods(results_of(*records), 1.0)] == ["b", "a"]
+
+
+def test_a_chart_opens_with_a_claim_of_the_users_own() -> None:
+    assert key_methods(whole(), 1.0)[-1] in {name for name, status in METHODS.items() if status == "claimed"}
+    mine = make_result("wine", "mine", "claimed") | {"implementation": "package.module:Mine"}
+    assert key_methods([*whole(), *results_of(mine)], 1.0) == [*key_methods(whole(), 1.0)[:-1], "mine"]
 
 
 def test_the_first_files_are_beside_the_pages(tmp_path: Any) -> None:

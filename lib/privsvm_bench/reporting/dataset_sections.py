@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privsvm.errors import without_absolute_paths
+from privsvm.registry import is_foreign
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import Result
 from privsvm_bench.reporting.claim_tables import note_on, right_guess
@@ -73,7 +74,7 @@ def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str
     """Choose the five methods that a chart of one dataset opens with.
 
     They are the recommended method and the best other proved one, or the two best; the SVM without privacy, the
-    majority class, and the claim with the highest accuracy at the smallest epsilon.
+    majority class, and the claim with the highest accuracy at the smallest epsilon, first of classes of other packages.
     """
 
     def by_accuracy(members: Iterable[Result], epsilon: float) -> list[Result]:
@@ -88,6 +89,7 @@ def key_methods(results: Sequence[Result], reference_epsilon: float) -> list[str
     proved.sort(key=lambda result: result.implementation != "recommended")
     smallest = min(epsilon for result in results for epsilon in result.epsilons)
     claims = by_accuracy((result for result in results if result.status == "claimed"), smallest)
+    claims.sort(key=lambda result: not is_foreign(result.implementation))
     references = {result.method: result for result in results if result.is_reference}
     known = [references[method] for method in ("svm", "majority") if method in references]
     return [result.method for result in [*proved[:2], *(known or [*references.values()][:2]), *claims[:1]]]
