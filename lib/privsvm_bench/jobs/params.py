@@ -143,7 +143,7 @@ class Params(Section):
         """Say why a method does not run on a dataset; None where it runs."""
         entry = self.methods[method]
         if entry.datasets is not None and dataset not in entry.datasets:
-            return f"its `datasets` in params.yaml: {', '.join(entry.datasets)}"
+            return f"`datasets` in params.yaml: {', '.join(entry.datasets)}"
         return (entry.except_ or {}).get(dataset)
 
     def left_out(self) -> list[str]:
@@ -153,7 +153,7 @@ class Params(Section):
             for method in self.methods:
                 if (reason := self.why_left_out(method, dataset)) is not None:
                     groups.setdefault((dataset, reason), []).append(method)
-        return [f"{dataset}: without {', '.join(names)} ({reason})" for (dataset, reason), names in groups.items()]
+        return [f"{dataset}: {', '.join(names)} ({reason})" for (dataset, reason), names in groups.items()]
 
     def models_to_register(self) -> list[tuple[str, str]]:
         """List the jobs with models for MLflow's registry; of private rows, one with seeded noise would tell all."""
