@@ -109,7 +109,9 @@ class ForeignMethod:
             scores = self._decision_values(model)
         except Exception as error:
             problem = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PrivSVMError(f"{self.implementation} failed: {problem}") from error
+            raise PrivSVMError(
+                f"{self.implementation} failed: {problem}; correct the class, or name the dataset under `except`"
+            ) from error
         if predicted.shape != (self.X_test.shape[0],) or not np.isin(predicted, np.arange(self.n_classes)).all():
             raise PrivSVMError(f"{self.implementation}: predict must return one of its training labels for each row")
         if scores is not None:
