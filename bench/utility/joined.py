@@ -28,6 +28,8 @@ _MARKS = ("<!-- joined: written by bench/utility/join.py -->", "<!-- end of join
 # Training rows of the smallest sets.
 _SIZES = {"fewer than 300": (0, 300), "300 to 700": (300, 700), "700 to 1,200": (700, 1200)}
 _RESAMPLES = 2000
+# Means of the same scores differ by round-off, 1e-16; scores have five digits.
+_ROUND_OFF = 1e-9
 # Of the raw scores: a row for each entry, set, relation, epsilon and split.
 SCHEMA = {
     "table": "string", "entry": "string", "set": "string", "neighbours": "string", "epsilon": "float64",
@@ -53,7 +55,8 @@ def mean_place(field: pd.DataFrame, values: pd.Series) -> str:
 
     The interval is of sets drawn with replacement. An entry without an answer is last, and ties share the better place.
     """
-    places = 1 + field.fillna(-1.0).gt(values.fillna(-1.0), axis=0).sum(axis=1).to_numpy()
+    ahead = field.fillna(-1.0).sub(values.fillna(-1.0), axis=0) > _ROUND_OFF
+    places = 1 + ahead.sum(axis=1).to_numpy()
     drawn = np.random.default_rng(0).integers(len(places), size=(_RESAMPLES, len(places)))
     low, high = np.quantile(places[drawn].mean(axis=1), [0.025, 0.975])
     return f"{places.mean():.1f} ({low:.1f} to {high:.1f})"
