@@ -102,6 +102,7 @@ def made_up_set(join):
         ({"status": "sure"}, "GUARANTEE.status: 'sure' is not valid"),
         ({"delta": 0.1}, "GUARANTEE.delta: 0.1 is not valid"),
         ({"name": "recommended"}, "is an entry of the library"),
+        ({"name": "a name"}, "GUARANTEE.name: 'a name' is not valid; must be a name of at most 64 letters"),
         ({"noise": "gaussian"}, "state the delta"),
         (None, "GUARANTEE is missing"),
     ],
@@ -111,9 +112,10 @@ def test_a_statement_is_checked(join, stated, tmp_path, change, message):
     path.write_text("fit = print" if change is None else stated(change))
     with pytest.raises(PrivSVMError, match=message):
         join.read_statement(path)
-    path.write_text("GUARANTEE = dict(name=print())")
-    with pytest.raises(PrivSVMError, match="literal dictionary"):
-        join.read_statement(path)
+    for text, message in (("dict(name=print())", "literal dictionary"), ("{}", "add it .see docs/join-leaderboard.md")):
+        path.write_text(f"GUARANTEE = {text}")
+        with pytest.raises(PrivSVMError, match=message):
+            join.read_statement(path)
 
 
 def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):

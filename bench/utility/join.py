@@ -43,7 +43,7 @@ from privsvm.auditing.neighbours import Pair, make_crowded_pairs, make_pairs, pa
 from privsvm.errors import PrivSVMError
 from privsvm.models import Model, check_model
 from privsvm.privacy.events import Neighbours
-from privsvm_bench.records import Name, Words
+from privsvm_bench.records import NAME_REMEDY, Name, Words
 
 WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
 _CORES, _GIGABYTES = 2, 8
@@ -56,6 +56,7 @@ _DRAWS_PER_FIT, _LEAST_BATCH = 200, 5
 AUDITED_EPSILON = 1.0
 # Numbers of a release that the audit reads.
 _RELEASED, _LARGEST = 1100, 1e12
+_RULES = "docs/join-leaderboard.md"
 # Digests of entries whose proof a maintainer has read, with the place of the proof.
 READ_PROOFS: dict[str, str] = {}
 
@@ -81,9 +82,9 @@ def read_statement(path: Path) -> Statement:
     except (OSError, SyntaxError, ValueError) as error:
         raise PrivSVMError(f"{path}: cannot be read ({error}); write GUARANTEE as a literal dictionary") from None
     if content is None:
-        raise PrivSVMError(f"{path}: GUARANTEE is missing; add it (see docs/join-leaderboard.md)")
+        raise PrivSVMError(f"{path}: GUARANTEE is missing; add it (see {_RULES})")
     try:
-        statement = check_model(Statement, content, "GUARANTEE")
+        statement = check_model(Statement, content, "GUARANTEE", page=_RULES, wishes={"predicate_failed": NAME_REMEDY})
     except PrivSVMError as error:
         raise PrivSVMError(f"{path}: {error}") from None
     if statement.name in (*ENTRIES, *REFERENCES):

@@ -54,21 +54,29 @@ class Model(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid")
 
 
-def check_model(model: type[Checked], values: Any, where: str = "") -> Checked:
+def check_model(
+    model: type[Checked],
+    values: Any,
+    where: str = "",
+    *,
+    page: str = "docs/parameters.md",
+    wishes: Mapping[str, str] = MappingProxyType({}),
+) -> Checked:
     """Validate a mapping.
 
-    `where` is the key of the mapping, for messages: ``"datasets.wine"``. Raises PrivSVMError, one line for the first
-    problem: the key, the value and the remedy.
+    `where` is the key of the mapping, for messages: ``"datasets.wine"``. `page` describes its keys; `wishes` has the
+    words for further types of errors. Raises PrivSVMError, one line for the first problem: the key, the value and the
+    remedy.
     """
     try:
         return model.model_validate(values)
     except pydantic.ValidationError as errors:
-        problem, error = describe_error(errors, where)
+        problem, error = describe_error(errors, where, wishes=wishes)
     if error["type"] == "extra_forbidden":
         *parents, last = map(str, error["loc"])
         problem += f"; {nearest_name(last, _fields(model, parents))}"
     elif error["type"] == "missing":
-        problem += "; add it (see docs/parameters.md)"
+        problem += f"; add it (see {page})"
     raise PrivSVMError(problem)
 
 

@@ -33,9 +33,10 @@ Condense = Literal["none", "ci", "fcm"]
 
 # As in params.yaml: names become folders, addresses and headings.
 Name = Annotated[str, Predicate(re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}").fullmatch)]
+NAME_REMEDY = "must be a name of at most 64 letters, digits, _ . + and -"
 # Remedies for errors that only records have, by pydantic's type of error.
 _WISHES = {
-    "predicate_failed": "must be a name of at most 64 letters, digits, _ . + and -",
+    "predicate_failed": NAME_REMEDY,
     "union_tag_invalid": "must have a known 'attack'",
     "union_tag_not_found": "must have a key 'attack'",
 }
