@@ -137,16 +137,20 @@ def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def fit(*terms): return terms\ndef predict(model, X): return [7] * len(X)", "must return one of 2 classes"),
+        ("def fit(*terms): return terms\ndef predict(model, X): return [7] * len(X)", "7 is not a label"),
+        ("def fit(*terms): return terms\ndef predict(model, X): return X[:, 0]", "return labels from 0 to 1"),
+        ("def fit(*terms): return terms\ndef predict(model, X): return X", "return one label for each of 10 rows"),
         ("def fit(*terms): raise KeyError('no')", "KeyError: 'no'"),
         ("import nowhere", "No module named 'nowhere'"),
         ("import os\ndef fit(*terms): os._exit(3)", "ended with status"),
     ],
 )
-def test_a_fit_that_fails_is_no_answer(join, enter, text, message):
+def test_a_fit_that_fails_is_no_answer(join, enter, tmp_path, text, message):
     workers = enter(text)
     assert list(workers.score([(made_up_set(join), 1.0, 0)])) == [None]
     assert message in workers.errors["made"]
+    with pytest.raises(PrivSVMError, match="a trial fit failed: "):
+        join.try_entry(workers, tmp_path / "entry.py")
 
 
 def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter, monkeypatch):

@@ -57,6 +57,8 @@ AUDITED_EPSILON = 1.0
 # Numbers of a release that the audit reads.
 _RELEASED, _LARGEST = 1100, 1e12
 _RULES = "docs/join-leaderboard.md"
+# The seed of a holdout with two classes: a fit on it shows mistakes before the audit.
+_TRIAL = 2
 # Digests of entries whose proof a maintainer has read, with the place of the proof.
 READ_PROOFS: dict[str, str] = {}
 
@@ -147,8 +149,11 @@ def make_cell_task(statement: Statement, data: UtilitySet, epsilon: float, split
 def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
     """Score predicted classes, and the area under the curve where there are scores. Raises ValueError for others."""
     codes = np.asarray(answer["codes"])
-    if codes.shape != y.shape or not np.isin(codes, np.arange(n_classes)).all():
-        raise ValueError(f"predict: must return one of {n_classes} classes for each of {len(y)} rows")
+    if codes.shape != y.shape:
+        raise ValueError(f"predict: shape {codes.shape} is not valid; return one label for each of {len(y)} rows")
+    wrong = codes[~np.isin(codes, np.arange(n_classes))]
+    if wrong.size:
+        raise ValueError(f"predict: {wrong.tolist()[0]!r} is not a label; return labels from 0 to {n_classes - 1}")
     row = score_row(y, np.eye(n_classes)[codes.astype(int)])
     scores = None if answer["scores"] is None else np.asarray(answer["scores"], dtype=float)
     with_area = scores is not None and scores.shape == (len(y), n_classes) and np.isfinite(scores).all()
@@ -329,6 +334,13 @@ def run_holdout(workers: Workers, seed: int) -> dict[str, Any]:
     return {"name": statement.name, "seed": seed, "columns": data.X.shape[1], "classes": data.n_classes} | shown
 
 
+def try_entry(workers: Workers, path: Path) -> None:
+    """Fit an entry once. Raises PrivSVMError if the fit fails or predicts no labels."""
+    data = draw_holdout(_TRIAL)
+    if list(workers.score([(data, AUDITED_EPSILON, 0)])) == [None]:
+        raise PrivSVMError(f"{path}: a trial fit failed: {workers.errors.pop(data.name)} (see {_RULES})")
+
+
 def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     """Run, audit and write an entry."""
     statement, lock = read_statement(path), lock_requirements(path)
@@ -344,6 +356,7 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
             if statement.status == "proved" and digest not in READ_PROOFS:
                 print(f"{statement.name}: shown as claimed until a maintainer has read the proof")
                 row["status"] = "claimed"
+            try_entry(workers, path)
             if statement.status != "none":
                 print(f"{statement.name}: audit, at most {_AUDIT_MINUTES} minutes", flush=True)
                 row |= audit_entry(workers, draws) if draws else audit_for_minutes(workers, _AUDIT_MINUTES)
