@@ -118,6 +118,17 @@ def test_a_statement_is_checked(join, stated, tmp_path, change, message):
             join.read_statement(path)
 
 
+def test_a_name_is_taken_once(join, stated, tmp_path):
+    path = tmp_path / "entry.py"
+    path.write_text(stated({}))
+    join.check_name(path, "own")
+    join.check_name(EXAMPLE, "diffprivlib_forest")
+    with pytest.raises(PrivSVMError, match="taken by bench/utility/submissions/diffprivlib_forest/entry"):
+        join.check_name(path, "diffprivlib_forest")
+    with pytest.raises(PrivSVMError, match="taken by 'DP-EBM'"):
+        join.check_name(path, "dp_ebm")
+
+
 def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
     monkeypatch.setenv("PRIVSVM_MIRROR", "/nowhere")
     data, workers = made_up_set(join), enter(CURIOUS)

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 import leaderboard
 import numpy as np
 import pydantic
-from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES
+from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES, ROOT, TITLES
 from joined import read_rows, replace_rows, write_section
 from scores import score_row
 from sets import SMALLEST, SPLITS, UtilitySet, load
@@ -46,6 +46,7 @@ from privsvm.privacy.events import Neighbours
 from privsvm_bench.records import NAME_REMEDY, Name, Words
 
 WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
+SUBMISSIONS = Path(__file__).resolve().parent / "submissions"
 _CORES, _GIGABYTES = 2, 8
 # Minutes for all fits on the sets, for one fit, and for the audit.
 _SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
@@ -94,6 +95,16 @@ def read_statement(path: Path) -> Statement:
     if statement.noise == "gaussian" and statement.delta == 0.0:
         raise PrivSVMError(f"{path}: GUARANTEE.delta: 0 is not valid for Gaussian noise; state the delta")
     return statement
+
+
+def check_name(path: Path, name: str) -> None:
+    """Raise PrivSVMError if a submission in another file, or a listed entry, has the name."""
+    taken = f"{path}: GUARANTEE.name: {name!r} is taken by"
+    for other in sorted(SUBMISSIONS.glob("*/entry.py")):
+        if read_statement(other).name == name and not other.samefile(path):
+            raise PrivSVMError(f"{taken} {other.relative_to(ROOT)}; enter that file, or take another name")
+    if name in TITLES and name not in set(read_rows("joined").name):
+        raise PrivSVMError(f"{taken} {TITLES[name]!r} of docs/leaderboard.md; take another name")
 
 
 def lock_requirements(path: Path) -> Path:
@@ -343,7 +354,9 @@ def try_entry(workers: Workers, path: Path) -> None:
 
 def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     """Run, audit and write an entry."""
-    statement, lock = read_statement(path), lock_requirements(path)
+    statement = read_statement(path)
+    check_name(path, statement.name)
+    lock = lock_requirements(path)
     digest = hashlib.sha256(path.read_bytes() + lock.read_bytes()).hexdigest()[:12]
     earlier = read_rows("joined").query("name == @statement.name and entry_file == @digest and draws != ''")
     # The same number of draws gives the same bits.
