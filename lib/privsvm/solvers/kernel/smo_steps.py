@@ -284,26 +284,8 @@ def _fold(values, count):
 
 
 @jit_step()
-def _scan(active, state):
-    """Find the largest F that may rise and the smallest that may fall, by block."""
-    F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
-    largest, smallest = -np.inf, np.inf
-    for begin in range(0, active, BLOCK):
-        count = min(BLOCK, active - begin)
-        for k in range(count):
-            above[k] = F[begin + k] + up[begin + k]
-            below[k] = -(F[begin + k] + low[begin + k])
-        block_max, block_min = _fold(above, count), -_fold(below, count)
-        state.block_max[begin // BLOCK] = block_max
-        state.block_min[begin // BLOCK] = block_min
-        largest = max(largest, block_max)
-        smallest = min(smallest, block_min)
-    return largest, smallest
-
-
-@jit_step()
 def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
-    """Move F by the steps of two variables, and `_scan` it in the same pass."""
+    """Move F by the steps of two variables; find the largest F that may rise and the smallest to fall, by block."""
     F, up, low, above, below = state.F, state.up, state.low, state.above, state.below
     largest, smallest = -np.inf, np.inf
     for begin in range(0, active, BLOCK):
@@ -319,6 +301,12 @@ def _update_and_scan(row_i, row_j, step_i, step_j, active, state):
         largest = max(largest, block_max)
         smallest = min(smallest, block_min)
     return largest, smallest
+
+
+@jit_step()
+def _scan(active, state):
+    """Find the extremes of F where it does not move."""
+    return _update_and_scan(state.F, state.F, 0.0, 0.0, active, state)
 
 
 @jit_step()
