@@ -13,7 +13,7 @@ import importlib.util
 import io
 import json
 import os
-import pickle
+import pickle  # nosec B403 (walks a model, and reads no file)
 import sys
 import traceback
 import types
