@@ -34,9 +34,10 @@ PACKAGE_DATA = {
         "lib/privsvm_bench/reporting/templates/*.jinja",
         "reproduce/engine/templates/*.jinja",
     ),
+    # The papers' settings.
     **{
-        f"reproduce.{paper}.experiments": (f"reproduce/{paper}/settings.yaml",)
-        for paper in ("ci_svm", "dpsvmdvp", "dpwss", "pmsvm", "ppsvm")
+        f"reproduce.{path.parent.name}.experiments": (path.relative_to(ROOT).as_posix(),)
+        for path in sorted(ROOT.glob("reproduce/*/settings.yaml"))
     },
 }
 
