@@ -185,7 +185,8 @@ def test_tails_are_those_of_a_convolution():
     cases = (30, 0.8, 1, 2.0, 1), (12, 0.3, 2, 0.7, 1), (20, 0.6, 1, 3.0, 5)
     for number, share, cells, scale, answers_per_unit in cases:
         right, wrong = 0.7 * number, 0.4 * number
-        counts = NoisyCounts(right=right, wrong=wrong, cells=cells, scale=scale, answers_per_unit=answers_per_unit)
+        of_noise = {"cells": cells, "wrong_cells": cells, "scale": scale}
+        counts = NoisyCounts(right=right, wrong=wrong, **of_noise, answers_per_unit=answers_per_unit)
         drawn = number // answers_per_unit
         noise = rng.laplace(scale=scale, size=(2, 200_000, cells)).sum(axis=2)
         hits = answers_per_unit * rng.binomial(drawn, share, size=200_000)
@@ -196,7 +197,8 @@ def test_tails_are_those_of_a_convolution():
         assert tail_probability(counts, share, number) == pytest.approx(simulated, abs=limit)
     # With hardly any noise, which breaks ties, it is the binomial tail, and the interval is Clopper and Pearson's.
     below, above = (
-        NoisyCounts(right=45 + move, wrong=5 - move, cells=1, scale=1e-4, number=50) for move in (-0.01, 0.01)
+        NoisyCounts(right=45 + move, wrong=5 - move, cells=1, wrong_cells=1, scale=1e-4, number=50)
+        for move in (-0.01, 0.01)
     )
     assert tail_probability(below, 0.8, 50) == pytest.approx(binom.sf(44, 50, 0.8), rel=1e-6)
     clopper_pearson = binomtest(45, 50).proportion_ci()
@@ -216,7 +218,7 @@ def test_intervals_hold_the_truth(number, share, cells, scale, answers_per_unit,
     for _ in range(draws):
         hits = answers_per_unit * rng.binomial(number // answers_per_unit, share)
         right, wrong = (n + rng.laplace(scale=scale, size=cells).sum() for n in (hits, number - hits))
-        common = {"cells": cells, "scale": scale, "answers_per_unit": answers_per_unit}
+        common = {"cells": cells, "wrong_cells": cells, "scale": scale, "answers_per_unit": answers_per_unit}
         common["number"] = number if public else None
         for counts, interval_of in (
             (NoisyCounts(right=right, wrong=wrong, **common), share),
@@ -229,7 +231,7 @@ def test_intervals_hold_the_truth(number, share, cells, scale, answers_per_unit,
 
 
 def test_an_interval_is_wide_where_little_is_known():
-    nothing = NoisyCounts(right=-3.0, wrong=1.0, cells=1, scale=5.0)
+    nothing = NoisyCounts(right=-3.0, wrong=1.0, cells=1, wrong_cells=1, scale=5.0)
     assert share_interval(nothing) == pytest.approx((0.0, 1.0), abs=0.01)
     measured = counts_of((90.0, -2.0), (10.0, 1.0), scale=1.0)
     _, low, high = measured.balanced_accuracy
@@ -287,7 +289,8 @@ def test_a_release_says_what_it_is_worth_and_verify_computes_it_again(measured_r
     # Counts this far from the model's true accuracy would occur less than once in ten million runs.
     share = accuracy_on(folder / "model", hospital / "new.csv")
     right, wrong = math.fsum(measured.right), math.fsum(measured.wrong)
-    counts = NoisyCounts(right=right, wrong=wrong, cells=4, scale=measured.scale, answers_per_unit=5)
+    of_noise = {"cells": 4, "wrong_cells": 4, "scale": measured.scale}
+    counts = NoisyCounts(right=right, wrong=wrong, **of_noise, answers_per_unit=5)
     for interval, truth in ((counts, share - 0.03), (counts.reversed, 1.0 - share - 0.03)):
         assert max(tail_probability(interval, max(truth, 0.0), number) for number in counts.numbers(1e-6)) > 1e-7
     assert 0.9 < record.protection.epsilon <= 1.0 + 1e-9

@@ -18,8 +18,7 @@ _BISECTIONS = 40
 class NoisyCounts:
     """Numbers of right and wrong answers, each the sum of some noisy numbers.
 
-    The right ones are the sum of `cells` noisy numbers, the wrong ones of `wrong_cells`. None is for cards of earlier
-    versions: as many, and both compared in the same way whether or not their sum is public. Each has Laplace noise of
+    The right ones are the sum of `cells` noisy numbers, the wrong ones of `wrong_cells`, each with Laplace noise of
     scale b, `scale`. `number` counts all answers, where that is public. `answers_per_unit` answers of one person are
     taken to be right or wrong together; if fewer are, the interval is too wide.
     """
@@ -27,36 +26,33 @@ class NoisyCounts:
     right: float
     wrong: float
     cells: int
+    wrong_cells: int
     scale: float
-    wrong_cells: int | None = None
     number: int | None = None
     answers_per_unit: int = 1
 
     @property
     def reversed(self) -> NoisyCounts:
         """Counts of the same answers with right and wrong exchanged."""
-        cells = {} if self.wrong_cells is None else {"cells": self.wrong_cells, "wrong_cells": self.cells}
-        return dataclasses.replace(self, right=self.wrong, wrong=self.right, **cells)
+        return dataclasses.replace(
+            self, right=self.wrong, wrong=self.right, cells=self.wrong_cells, wrong_cells=self.cells
+        )
 
     def weights(self, share: float) -> tuple[float, float]:
         """Weights of right and wrong answers in the statistic that is compared with a share; they add up to 1.
 
         Where the sum is public, both tell the same, and the one with less noise counts more. Else it must cancel.
         """
-        if self.number is None or self.wrong_cells is None:
+        if self.number is None:
             return 1.0 - share, share
         right = self.wrong_cells / (self.cells + self.wrong_cells)
         return right, 1.0 - right
-
-    @property
-    def _cells(self) -> tuple[int, int]:
-        return self.cells, self.cells if self.wrong_cells is None else self.wrong_cells
 
     def numbers(self, error: float) -> tuple[float, float]:
         """Range of the number of answers, which is not inside with a share `_FOR_NUMBER` of an error."""
         if self.number is not None:
             return float(self.number), float(self.number)
-        at, weights = _noise(self.scale, (1.0, sum(self._cells)))
+        at, weights = _noise(self.scale, (1.0, self.cells + self.wrong_cells))
         reach = float(at[np.searchsorted(np.cumsum(weights), 1.0 - 0.5 * _FOR_NUMBER * error)])
         total = self.right + self.wrong
         return max(total - reach, 0.0), max(total + reach, 0.0)
@@ -91,8 +87,7 @@ def tail_probability(counts: NoisyCounts, share: float, number: float) -> float:
     statistic = right_weight * counts.right - wrong_weight * counts.wrong
     if counts.number is not None:
         statistic += (1.0 - right_weight - share) * counts.number
-    right_cells, wrong_cells = counts._cells
-    at, weights = _noise(counts.scale, (right_weight, right_cells), (wrong_weight, wrong_cells))
+    at, weights = _noise(counts.scale, (right_weight, counts.cells), (wrong_weight, counts.wrong_cells))
     drawn = math.ceil(number / counts.answers_per_unit)
     # At least so many of the drawn must be right for each value of the noise.
     least = np.ceil((statistic - at) / counts.answers_per_unit + share * drawn - 1e-9)
@@ -117,9 +112,8 @@ def estimate_share(counts: NoisyCounts, error: float = 0.05) -> tuple[float, flo
         share = counts.right / max(counts.right + counts.wrong, 1.0)
     else:
         # Both counts tell of it where their sum is known, the more the less noise they have.
-        right_cells, wrong_cells = counts._cells
-        weight = wrong_cells / (right_cells + wrong_cells)
-        share = (weight * counts.right + (1.0 - weight) * (counts.number - counts.wrong)) / max(counts.number, 1)
+        right, wrong = counts.weights(0.0)
+        share = (right * counts.right + wrong * (counts.number - counts.wrong)) / max(counts.number, 1)
     return min(max(share, low), high), low, high
 
 
