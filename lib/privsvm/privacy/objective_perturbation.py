@@ -83,7 +83,7 @@ class ObjectivePerturbation:
     approximate minima. `output_sensitivity` is the L2 sensitivity of all approximate minima, given the exact ones, with
     the cost of rounding to the grid; `sensitivity` belongs to the objectives' gradients. `grid` and `term_grid`, powers
     of two, are the spacing of the released numbers and of the linear terms. Raises ValueError if an argument is out of
-    range and, from the attributes, if the curvature alone costs more than the budget.
+    range, or the curvature alone costs more than the budget.
     """
 
     epsilon: float
@@ -94,6 +94,13 @@ class ObjectivePerturbation:
     distance: float
     n_vectors: int
     size: int
+    sensitivity: float = dataclasses.field(init=False)
+    noise_scale: float = dataclasses.field(init=False)
+    grid: float = dataclasses.field(init=False)
+    term_grid: float = dataclasses.field(init=False)
+    total_distance: float = dataclasses.field(init=False)
+    output_sensitivity: float = dataclasses.field(init=False)
+    output_noise_scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
@@ -106,50 +113,26 @@ class ObjectivePerturbation:
         for name in ("n_vectors", "size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r}: must be at least 1")
-
-    @property
-    def _signal(self) -> float:
-        return objective_perturbation_signal(self.epsilon, self.delta, self.n_vectors, self.curvature, self.neighbours)
-
-    @property
-    def _row_change(self) -> float:
-        """The largest change of one objective's gradient."""
-        return (2.0 if self.neighbours == "replace_one" else 1.0) * self.row_bound
-
-    @property
-    def sensitivity(self) -> float:
-        return math.sqrt(self.n_vectors) * self._row_change
-
-    @property
-    def noise_scale(self) -> float:
-        return gaussian_cells(self._term_scale, self.term_grid) * self.term_grid
-
-    @property
-    def _term_scale(self) -> float:
-        """Standard deviation of the linear terms, before it is rounded up to a number of cells."""
-        return self._row_change / self._signal * (1.0 + _ROUND_OFF_SLACK)
-
-    @property
-    def grid(self) -> float:
-        spacing = _GRID_SHARE * self.distance / math.sqrt(self.size)
-        return noise_grid(spacing, 2.0 * self.total_distance / (math.sqrt(_OUTPUT_SHARE) * self._signal))
-
-    @property
-    def term_grid(self) -> float:
-        return noise_grid(_TERM_SHARE * self.distance / math.sqrt(self.size), self._term_scale)
-
-    @property
-    def total_distance(self) -> float:
-        return (self.distance + 0.5 * self.term_grid * math.sqrt(self.size)) * (1.0 + _ROUND_OFF_SLACK)
-
-    @property
-    def output_sensitivity(self) -> float:
-        return math.sqrt(self.n_vectors) * (2.0 * self.total_distance + self.grid * math.sqrt(self.size))
-
-    @property
-    def output_noise_scale(self) -> float:
-        scale = self.output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * self._signal)
-        return gaussian_cells(scale * (1.0 + _ROUND_OFF_SLACK), self.grid) * self.grid
+        signal = objective_perturbation_signal(
+            self.epsilon, self.delta, self.n_vectors, self.curvature, self.neighbours
+        )
+        # The largest change of one objective's gradient, and the linear terms' scale before it is rounded up to cells.
+        row_change, root = relation_factor(self.neighbours) * self.row_bound, math.sqrt(self.size)
+        term_scale = row_change / signal * (1.0 + _ROUND_OFF_SLACK)
+        term_grid = noise_grid(_TERM_SHARE * self.distance / root, term_scale)
+        total = (self.distance + 0.5 * term_grid * root) * (1.0 + _ROUND_OFF_SLACK)
+        grid = noise_grid(_GRID_SHARE * self.distance / root, 2.0 * total / (math.sqrt(_OUTPUT_SHARE) * signal))
+        output_sensitivity = math.sqrt(self.n_vectors) * (2.0 * total + grid * root)
+        output_scale = output_sensitivity / (math.sqrt(_OUTPUT_SHARE * self.n_vectors) * signal)
+        vars(self).update(
+            sensitivity=math.sqrt(self.n_vectors) * row_change,
+            noise_scale=gaussian_cells(term_scale, term_grid) * term_grid,
+            grid=grid,
+            term_grid=term_grid,
+            total_distance=total,
+            output_sensitivity=output_sensitivity,
+            output_noise_scale=gaussian_cells(output_scale * (1.0 + _ROUND_OFF_SLACK), grid) * grid,
+        )
 
     @property
     def event(self) -> PerturbedObjectives:
