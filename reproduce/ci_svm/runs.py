@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from privsvm.constraints import POSITIVE
-from privsvm.families.condensed.condensation import TripleOptions, condense_rows
+from privsvm.families.condensed.condensation import condense_by_triples, condense_rows
 from privsvm.families.exact.svm_classifier import SVMClassifier
 from privsvm.families.one_norm.one_norm_training import count_errors, count_kernel_rows, draw_rows, train_one_norm
 from privsvm.numerics.rows.rows import squared_distances, squared_norms
@@ -102,7 +102,7 @@ def _third(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Gene
 
 
 def _ci(X: np.ndarray, codes: np.ndarray, n_classes: int, rng: np.random.Generator, scale: str = "min_max") -> Side:
-    results = condense_rows("ci", X, codes, n_classes, triples=TripleOptions(scale))
+    results = condense_by_triples(X, codes, scale)
     return Side(results.rows, results.codes, results.label_purity)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from privsvm.base.parameters import N_JOBS, DeclaredEstimator, parameter
 from privsvm.base.rows import as_training_rows
 from privsvm.constraints import one_of
-from privsvm.families.condensed.condensation import SCALES, Condensed, TripleOptions, condense_rows
+from privsvm.families.condensed.condensation import SCALES, Condensed, condense_by_triples
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.families.condensed.resampled import labels_like, plain_labels, rows_like, sampler_tags
 from privsvm.numerics.compiled.threads import count_threads
@@ -89,11 +89,9 @@ class CondensedInformation(OneToOneFeatureMixin, DeclaredEstimator):
             For rows that are not finite, one class only, or a parameter out of range.
         """
         self.check_declared()
-        n_threads = count_threads(self.n_jobs)
         labels, columns = plain_labels(y)
         rows, codes = as_training_rows(self, X, labels, None)
-        options = TripleOptions(self.scale, n_threads)
-        condensed = condense_rows("ci", rows, codes, len(self.classes_), triples=options)
+        condensed = condense_by_triples(rows, codes, self.scale, count_threads(self.n_jobs))
         self.groups_, self.group_of_, self.weights_ = condensed.groups, condensed.group_of, condensed.weights
         self.size_ratio_, self.label_purity_ = condensed.size_ratio, condensed.label_purity
         counts = np.bincount(condensed.codes, minlength=len(self.classes_))
@@ -164,8 +162,7 @@ class CISVMClassifier(CondensedClassifier):
     condense = "ci"
 
     def _condense(self, X, codes: np.ndarray, n_threads: int, rng: Any) -> Condensed:
-        options = TripleOptions(self.scale, n_threads)
-        condensed = condense_rows("ci", X, codes, len(self.classes_), triples=options)
+        condensed = condense_by_triples(X, codes, self.scale, n_threads)
         self.weights_ = condensed.weights
         return condensed
 

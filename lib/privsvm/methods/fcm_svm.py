@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, noise_generators
+from privsvm.base.estimators import RandomState, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.constraints import COUNT, POSITIVE, optional, real
-from privsvm.families.condensed.condensation import ClusterOptions, Condensed, condense_rows
+from privsvm.families.condensed.condensation import ClusterOptions, Condensed, condense_by_centres
 from privsvm.families.condensed.condensed_svm import CondensedClassifier
 from privsvm.privacy.gate import Guarantee
 
@@ -67,12 +67,10 @@ class FCMSVMClassifier(CondensedClassifier):
 
     condense = "fcm"
 
-    def _condense(
-        self, X, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
-    ) -> Condensed:
+    def _condense(self, X, codes: np.ndarray, n_threads: int, rng: RandomState) -> Condensed:
         options = ClusterOptions(self.q, self.n_centres, self.clustering_tol, self.clustering_max_iter)
         generator = noise_generators(rng, self)(0.0, 0)
-        condensed = condense_rows("fcm", X, codes, len(self.classes_), rng=generator, clusters=options)
+        condensed = condense_by_centres(X, codes, len(self.classes_), generator, options)
         self.n_clustering_iter_ = condensed.n_iter
         return condensed
 

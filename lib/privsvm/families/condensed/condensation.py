@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.constraints import COUNT, POSITIVE, one_of, real, whole
+from privsvm.constraints import one_of, whole
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import (
     condensed_rows,
@@ -53,22 +53,8 @@ class Condensed:
 
 
 @dataclasses.dataclass(frozen=True)
-class TripleOptions:
-    """Options of "ci".
-
-    Similarities are computed on features scaled to [0, 1] (`scale` "min_max"), or on the rows themselves ("none").
-    Coefficients of variation mean nothing for features around 0. Sparse rows, whose zeros must stay, are divided by
-    each feature's largest absolute value instead. Condensed rows are means of unscaled rows. The result does not depend
-    on `n_threads`.
-    """
-
-    scale: str = "min_max"
-    n_threads: int = 1
-
-
-@dataclasses.dataclass(frozen=True)
 class ClusterOptions:
-    """Options of "fcm"; see `privsvm.solvers.condensing.fuzzy_means.fuzzy_means` for `q`, `tol` and `max_iter`.
+    """Options of fuzzy c-means; see `privsvm.solvers.condensing.fuzzy_means.fuzzy_means` for `q`, `tol` and `max_iter`.
 
     `n_centres` is a share of the rows (rounded up) or a number; a third of the rows by default.
     """
@@ -80,38 +66,33 @@ class ClusterOptions:
 
 
 def condense_rows(
-    kind: str,
-    X: Any,
-    codes: np.ndarray,
-    n_classes: int,
-    *,
-    rng: np.random.Generator | None = None,
-    triples: TripleOptions = TripleOptions(),
-    clusters: ClusterOptions = ClusterOptions(),
+    kind: str, X: Any, codes: np.ndarray, n_classes: int, *, rng: np.random.Generator | None = None
 ) -> Condensed:
-    """Replace training rows by about a third as many.
+    """Replace training rows by about a third as many, with the default options of a kind.
 
-    "ci" groups the rows by three (CI-SVM): a condensed row is the mean of its group, with the majority's class; of
-    three different classes, the class of the member nearest to the mean. "fcm" takes the centres of fuzzy c-means, for
-    which it needs `rng`: a centre has the class of most of the rows that belong to it most; among equally frequent
-    classes, the nearest of these rows decides; and where no row belongs to it most, the nearest row of all. Among
-    equals the smallest row number decides. Raises ValueError for a parameter out of range, or no rows.
+    Raises ValueError for an unknown kind, no rows, or "fcm" without `rng`.
     """
     one_of(*KINDS).check("kind", kind)
     if X.shape[0] == 0:
         raise ValueError("X has 0 rows: nothing to condense; give at least one")
     if kind == "ci":
-        return _by_similarity(X, codes, triples)
+        return condense_by_triples(X, codes)
     if rng is None:
         raise ValueError("rng=None: fuzzy c-means draws its first centres; give a numpy Generator")
-    return _by_fuzzy_means(X, codes, n_classes, rng, clusters)
+    return condense_by_centres(X, codes, n_classes, rng)
 
 
-def _by_similarity(X: Any, codes: np.ndarray, options: TripleOptions) -> Condensed:
-    one_of(*SCALES).check("scale", options.scale)
-    scaled = _scale_features(X) if options.scale == "min_max" else X
+def condense_by_triples(X: Any, codes: np.ndarray, scale: str = "min_max", n_threads: int = 1) -> Condensed:
+    """Group the rows by three (CI-SVM), by features scaled to [0, 1], or by the rows themselves (`scale` "none").
+
+    A condensed row is the mean of its unscaled group, with the majority's class; of three different classes, the class
+    of the member nearest to the mean. Among equals the smallest row number decides. Coefficients of variation mean
+    nothing for features around 0. Sparse rows, whose zeros must stay, are divided by each feature's largest absolute
+    value instead. The result does not depend on `n_threads`.
+    """
+    scaled = _scale_features(X) if scale == "min_max" else X
     weights = feature_weights(scaled)
-    groups = greedy_triples(weighted_unit_rows(scaled, weights), options.n_threads)
+    groups = greedy_triples(weighted_unit_rows(scaled, weights), n_threads)
     rows, condensed_codes = condensed_rows(X, codes, groups)
     group_of = np.empty(codes.size, dtype=np.int64)
     held = groups >= 0
@@ -142,15 +123,17 @@ def _scale_features(X: Any) -> Any:
     return (0.5 * X - low) / np.where(high > low, high - low, 1.0)
 
 
-def _by_fuzzy_means(
-    X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator, options: ClusterOptions
+def condense_by_centres(
+    X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator, options: ClusterOptions = ClusterOptions()
 ) -> Condensed:
-    q, tol, max_iter = options.q, options.tol, options.max_iter
-    real("must be a finite number above 1", above=1).check("q", q)
-    POSITIVE.check("tol", tol)
-    COUNT.check("max_iter", max_iter)
+    """Take the centres of fuzzy c-means.
+
+    A centre has the class of most of the rows that belong to it most; among equally frequent classes, the nearest of
+    these rows decides; and where no row belongs to it most, the nearest row of all. Among equals the smallest row
+    number decides.
+    """
     count = _count_centres(options.n_centres, codes.size)
-    means = fuzzy_means(X, count, rng, q=q, tol=tol, max_iter=max_iter)
+    means = fuzzy_means(X, count, rng, q=options.q, tol=options.tol, max_iter=options.max_iter)
     labels = _labels_of_centres(X, codes, n_classes, means.centres, means.nearest)
     purity = float(np.mean(codes == labels[means.nearest]))
     return Condensed(means.centres, labels, means.nearest, count / codes.size, purity, n_iter=means.n_iter)

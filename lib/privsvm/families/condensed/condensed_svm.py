@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsvm.base.estimators import NoiseStreams, SingleModelClassifier
+from privsvm.base.estimators import RandomState, SingleModelClassifier
 from privsvm.base.parameters import CLASS_WEIGHT, N_JOBS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.base.rows import as_training_rows
@@ -51,9 +51,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     condense: ClassVar[str]
 
     @abc.abstractmethod
-    def _condense(
-        self, X: Any, codes: np.ndarray, n_threads: int, rng: NoiseStreams | np.random.Generator | int | None
-    ) -> Condensed:
+    def _condense(self, X: Any, codes: np.ndarray, n_threads: int, rng: RandomState) -> Condensed:
         """Condense the rows."""
 
     @abc.abstractmethod
@@ -65,7 +63,7 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
         names = set(SVMClassifier.declared) & set(self.declared)
         return SVMClassifier(**{name: getattr(self, name) for name in names})
 
-    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: RandomState) -> None:
         self.check_declared()
         svm = self._svm()
         X, codes = as_training_rows(self, X, y, self.classes)
