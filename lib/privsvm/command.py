@@ -460,15 +460,13 @@ def _add_shape_options(command: argparse.ArgumentParser, required: bool) -> None
 
 
 def _add_table_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
-    schema = add("schema", _schema, "draft a schema from a table's header")
-    schema.add_argument("table")
+    schema = add("schema", _schema, "draft a schema from a table's header", "table")
     schema.add_argument("--label", help="the column to predict")
     schema.add_argument("--person", help="the column that identifies persons")
     schema.add_argument("--delimiter", help="one character; by default the one that the header uses")
     schema.add_argument("--look", action="store_true", help="read the values too, which makes the draft private")
 
-    inspect = add("inspect", _inspect, "check the rows for mistakes; the output is private")
-    inspect.add_argument("table")
+    inspect = add("inspect", _inspect, "check the rows for mistakes; the output is private", "table")
     inspect.add_argument("--schema", help="schema in YAML, for which `release` then counts the table as inspected")
     inspect.add_argument("--dataset", help="dataset whose `schema` to read, if --schema is a params.yaml")
     inspect.add_argument("--delimiter", help="one character, without --schema; by default the one that the header uses")
@@ -526,9 +524,7 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
-    predict = add("predict", _predict, "predict the rows of a table of any size")
-    predict.add_argument("model")
-    predict.add_argument("table")
+    predict = add("predict", _predict, "predict the rows of a table of any size", "model", "table")
     predict.add_argument("--out", help="file; by default standard output")
     predict.add_argument("--keep", action="append", default=[], help="column to copy; can be repeated")
     predict.add_argument(
@@ -538,10 +534,8 @@ def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--coverage", type=_positive, help="add a column `set` of labels, right for such a share of rows"
     )
 
-    explain = add(
-        "explain", _explain, "say which columns matter, with intervals from the noise; reads no training rows"
-    )
-    explain.add_argument("model")
+    words = "say which columns matter, with intervals from the noise; reads no training rows"
+    explain = add("explain", _explain, words, "model")
     shown = explain.add_mutually_exclusive_group()
     shown.add_argument(
         "--rows", metavar="TABLE", help="table, for whose rows to print each column's part in the answer"
@@ -549,8 +543,7 @@ def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     shown.add_argument("--column", help="column, whose effect to print at some of its values")
     explain.add_argument("--keep", action="append", default=[], help="column of --rows to copy; can be repeated")
 
-    export = add("export", _export, "write a model for ONNX, for databases or for MLflow")
-    export.add_argument("model")
+    export = add("export", _export, "write a model for ONNX, for databases or for MLflow", "model")
     export.add_argument("--to", choices=["mlflow", "onnx", "sql"], required=True)
     export.add_argument("--out", required=True, help="file to write; for mlflow a new folder")
     export.add_argument("--table", default="rows", help="table that the query reads; by default rows")
@@ -558,16 +551,13 @@ def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--keep", action="append", default=[], help="column that the query returns, too; can be repeated"
     )
 
-    card = add("card", _card, "print a model's card")
-    card.add_argument("model")
+    add("card", _card, "print a model's card", "model")
 
-    dossier = add("dossier", _dossier, "write what a reviewer of a model asks for, in Markdown")
-    dossier.add_argument("model")
+    dossier = add("dossier", _dossier, "write what a reviewer of a model asks for, in Markdown", "model")
     dossier.add_argument("--out", help="file; by default standard output")
     dossier.add_argument("--ledger", help="a ledger that holds the release, to state what all releases cost together")
 
-    risk = add("risk", _risk, "bound what a model reveals about the people whose data trained it")
-    risk.add_argument("model")
+    risk = add("risk", _risk, "bound what a model reveals about the people whose data trained it", "model")
     risk.add_argument(
         "--prior", type=_list_of_shares, default=[0.5, 0.1], help="shares of the guessed that were used, such as .5,.01"
     )
@@ -579,8 +569,7 @@ def _add_model_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     risk.add_argument("--group", type=_list_of_numbers, default=[2, 5, 10], help="sizes of groups, such as 2,5")
 
-    verify = add("verify", _verify, "check a model's files and its epsilon")
-    verify.add_argument("model")
+    verify = add("verify", _verify, "check a model's files and its epsilon", "model")
     verify.add_argument("--key", help="Ed25519 public key (PEM) of the signer")
     verify.add_argument("--ledger", help="a ledger that must hold the release")
 
@@ -613,9 +602,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"privsvm {version('privsvm')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
-    def add(name: str, run: Any, words: str) -> argparse.ArgumentParser:
+    def add(name: str, run: Any, words: str, *positional: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=words, description=words)
         added.set_defaults(run=run)
+        for argument in positional:
+            added.add_argument(argument)
         return added
 
     for add_commands in (_add_table_commands, _add_release, _add_model_commands, _add_ledger):
