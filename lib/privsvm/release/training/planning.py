@@ -176,14 +176,6 @@ def make_up_rows(
     return np.clip(X / 4.0, -1.0, 1.0), y
 
 
-def _auc(scores: np.ndarray, y: np.ndarray) -> float:
-    order = np.argsort(scores, kind="stable")
-    ranks = np.empty(len(y))
-    ranks[order] = np.arange(1, len(y) + 1)
-    positives = int(y.sum())
-    return float((ranks[y == 1].sum() - positives * (positives + 1) / 2) / (positives * (len(y) - positives)))
-
-
 def _range(values: Sequence[float]) -> tuple[float, float, float]:
     return min(values), math.fsum(values) / len(values), max(values)
 
@@ -198,6 +190,8 @@ def _simulate(
     difficulty: str, shape: TableShape, schema: Schema, releases: Sequence[tuple[int, Terms]], seeds: Sequence[int]
 ) -> Expected:
     """Train on one made-up table for each seed, and test; each release is averaged with the ones before."""
+    from sklearn.metrics import roc_auc_score
+
     rows, features, n_classes, prevalence = dataclasses.astuple(shape)
     prevalence = 1.0 / n_classes if prevalence is None else prevalence
     auc = DIFFICULTIES[difficulty]
@@ -225,7 +219,7 @@ def _simulate(
         codes = trained._path.codes(scores[None])[0]
         recalls = [float((codes[truth == code] == code).mean()) for code in range(n_classes)]
         margin = scores[:, -1] - (scores[:, :-1].max(axis=1) if scores.shape[1] > 1 else 0.0)
-        pairs.append((_auc(margin, (truth == n_classes - 1).astype(int)), float(np.mean(recalls))))
+        pairs.append((float(roc_auc_score(truth == n_classes - 1, margin)), float(np.mean(recalls))))
     aucs, balanced = zip(*pairs, strict=True)
     means = tuple(np.mean(measured, axis=0).tolist()) if measured else ()
     return Expected(difficulty, auc, epsilon, epsilon, _range(aucs), _range(balanced), recipes[0], means)
