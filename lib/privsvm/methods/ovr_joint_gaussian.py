@@ -20,19 +20,13 @@ Two classes are one binary problem and one vector.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 
 from privsvm.base.parameters import DELTA
 from privsvm.families.output_perturbation.hinge_release import LinearRows
-from privsvm.families.output_perturbation.perturbation import (
-    HingeProblem,
-    Noise,
-    solution_sensitivity,
-    solve_one_vs_rest,
-)
+from privsvm.families.output_perturbation.perturbation import solution_sensitivity, solve_one_vs_rest
 from privsvm.privacy.events import Neighbours
 
 
@@ -83,18 +77,15 @@ class OvRJointGaussianClassifier(LinearRows):
         "privsvm.methods.ovr_joint_gaussian"
     )
 
+    as_one_vector = True
+
     delta: float = DELTA
 
-    def _noise(self) -> Noise:
-        return Noise("gaussian", "joint")
+    def _solve(self, rows, codes: np.ndarray, gap: float) -> np.ndarray:
+        return solve_centred(rows, codes, len(self.classes_), float(self.C), gap)
 
-    def _problem(self, norm: float) -> HingeProblem:
-        C, n_classes = float(self.C), len(self.classes_)
-        return dataclasses.replace(
-            super()._problem(norm),
-            solve=solve_centred,
-            joint_sensitivity=lambda gap: centred_sensitivity(C, norm, n_classes, self.neighbours, gap),
-        )
+    def _sensitivity(self, norm: float, gap: float) -> float:
+        return centred_sensitivity(float(self.C), norm, len(self.classes_), self.neighbours, gap)
 
     @property
     def _description(self) -> str:

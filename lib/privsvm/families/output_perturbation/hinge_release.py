@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privsvm.auditing.witnesses import extreme_rows
+from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, laplace_witness, largest_move
 from privsvm.base.estimators import DescribedRelease, PrivateClassifier, Release
 from privsvm.base.parameters import C_PUBLIC, DATA_NORM, DELTA, GAP, parameter
 from privsvm.base.released import LinearPath, NoisyLinearPath
 from privsvm.constraints import one_of
 from privsvm.families.output_perturbation.perturbation import (
-    HingeProblem,
-    Noise,
-    Record,
+    EVERY_RELEASE,
+    REFUSED_DATA,
+    certificate_text,
+    check_rows,
     clip_rows,
     clipping_text,
-    release_one_vs_rest,
+    count_rounded_rows,
+    public_gap,
+    solution_sensitivity,
+    solve_one_vs_rest,
 )
 from privsvm.numerics.compiled.threads import memory_of_machine
 from privsvm.numerics.rows.row_grid import LARGEST_BITS, grid_rows
-from privsvm.privacy.mechanisms import COMPOSITIONS
+from privsvm.privacy.events import noise_event
+from privsvm.privacy.gate import Claim, Guarantee
+from privsvm.privacy.mechanisms import COMPOSITIONS, VectorsMechanism
+from privsvm.privacy.statement import Witness
 
 # Variances that overflow make a kernel coefficient of zero.
 _SMALLEST_GAMMA = 1e-300
@@ -91,6 +99,10 @@ class HingeReleaseClassifier(DescribedRelease, PrivateClassifier):
     Training time is not covered: it depends on the rows.
     """
 
+    noise: ClassVar[str] = "gaussian"
+    # Whether all weights are one vector, with one sensitivity.
+    as_one_vector: ClassVar[bool] = False
+
     C: float = C_PUBLIC
     gap: float | None = GAP
 
@@ -98,34 +110,111 @@ class HingeReleaseClassifier(DescribedRelease, PrivateClassifier):
     def _features(self, X: Any) -> Features:
         """Return the features that the solver sees of the training rows."""
 
-    @abc.abstractmethod
-    def _noise(self) -> Noise:
-        """Noise of the release."""
+    def _solve(self, rows: Any, codes: np.ndarray, gap: float) -> np.ndarray:
+        """Solve for the exact weights (k, d), each vector to a distance of ``sqrt(gap)``."""
+        return solve_one_vs_rest(rows, codes, len(self.classes_), float(self.C), gap)
 
-    def _problem(self, norm: float) -> HingeProblem:
-        """Return the problem to solve on features of a bounded norm."""
-        return HingeProblem(C=float(self.C), data_norm=norm, gap=self.gap)
+    def _sensitivity(self, norm: float, gap: float) -> float:
+        """Bound how far a weight vector moves, or all of them as one, for features of a bounded norm; L2."""
+        return solution_sensitivity(float(self.C) * norm, self.neighbours, gap)
 
-    def _build_path(self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]) -> Any:
+    def _build_path(self, release: Release, coef: np.ndarray, features: Features) -> Any:
         """Path of the released weights (E, R, k, d)."""
-        if coef.shape[:2] == (1, 1) and self._noise().noise == "gaussian":
+        if coef.shape[:2] == (1, 1) and self.noise == "gaussian":
             noise = np.full((1, coef.shape[-1]), release.guarantees[0].noise_scale)
             arrays = {"coef": coef, "intercept": np.zeros(coef.shape[:3]), "noise": noise, "kept": np.ones(noise.size)}
-            return release.path(NoisyLinearPath, **arrays, **seconds)
-        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), **seconds)
+            return release.path(NoisyLinearPath, **arrays)
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]))
 
     def _release(self, release: Release) -> Any:
-        X = release.rows
-        features = self._features(X)
-        extremes = extreme_rows(X) if release.audit else []
-        coef, seconds = release_one_vs_rest(
-            dataclasses.replace(release, rows=features.compute(X)),
-            self._problem(features.norm),
-            self._noise(),
-            Record(self._description, self._reference, features.bounded, features.public, features.origin),
-            [(features.compute(row), features.compute(-row)) for row in extremes],
+        features, C = self._features(release.rows), float(self.C)
+        rows, codes = features.compute(release.rows), release.codes
+        gap = public_gap(self.gap, C, features.norm)
+        most_rows = count_rounded_rows(gap, release.n_classes, C, features.norm)
+        check_rows(rows.shape[0], most_rows)
+        weights = release.solve(self._solve, rows, codes, gap)
+        vectors = weights.reshape(1, -1) if self.as_one_vector else weights
+        mechanisms = [
+            VectorsMechanism(
+                noise=self.noise,
+                # A parameter of some methods alone; Laplace noise is the same for both.
+                composition=getattr(self, "composition", "joint"),
+                epsilon=epsilon,
+                delta=release.delta,
+                sensitivity=self._sensitivity(features.norm, gap),
+                n_vectors=vectors.shape[0],
+                size=vectors.shape[1],
+            )
+            for epsilon in release.epsilons
+        ]
+        witnesses: list[Witness | None] = [None] * len(mechanisms)
+        if extremes := extreme_rows(release.rows) if release.audit else []:
+            pairs = [(features.compute(row), features.compute(-row)) for row in extremes]
+            witnesses = self._witnesses(release, rows, mechanisms, pairs, gap)
+        certificate = (
+            f"every solution is within sqrt({gap:.3g}) of its optimum: certified by the duality gap and a bound on "
+            f"round-off, {certificate_text(most_rows)}"
         )
-        return self._build_path(release, coef, features, seconds)
+        release.pay(
+            self._guarantee(release, mechanism, features, certificate, witness)
+            for mechanism, witness in zip(mechanisms, witnesses, strict=True)
+        )
+        coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(vectors, source))
+        return self._build_path(release, coef.reshape(*coef.shape[:2], *weights.shape), features)
+
+    def _guarantee(
+        self,
+        release: Release,
+        mechanism: VectorsMechanism,
+        features: Features,
+        certificate: str,
+        witness: Witness | None,
+    ) -> Guarantee:
+        """Make the record of one mechanism, whose problems are solved as certified."""
+        count = mechanism.n_vectors if mechanism.composition == "naive" else 1
+        scale, sensitivity = mechanism.noise_scale, mechanism.total_sensitivity
+        claim = Claim(
+            event=noise_event(self.noise, scale, sensitivity, self.neighbours, count),
+            mechanism=f"{self.noise.capitalize()} noise on {self._description}",
+            neighbours=self.neighbours,
+            epsilon_requested=mechanism.epsilon,
+            delta=release.delta,
+            sensitivity=sensitivity,
+            noise_scale=scale,
+            assumptions=(
+                *features.bounded,
+                certificate,
+                REFUSED_DATA,
+                f"{features.public}, the class set, the number of features and the scaling bounds are public",
+                *EVERY_RELEASE,
+            ),
+            reference=self._reference,
+        )
+        return release.grant(claim, witness, features=features.origin, solution="certified")
+
+    def _witnesses(
+        self,
+        release: Release,
+        rows: Any,
+        mechanisms: Sequence[VectorsMechanism],
+        audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+        gap: float,
+    ) -> list[Witness | None]:
+        """Bound the epsilons of the mechanisms from below by how far one extreme row moves the weights.
+
+        `audit_pairs` are features (1, d) that take the place of a training row, each with some far from them.
+        """
+        replaced, gaussian = self.neighbours == "replace_one", self.noise == "gaussian"
+        # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
+        pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
+        if release.n_classes > 2 and replaced:
+            pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
+        change = "replaced by its opposite or put under another label" if replaced else "taken away"
+        solve, order = functools.partial(self._solve, gap=gap), 2 if gaussian else 1
+        distance, pair = largest_move(rows, release.codes, pairs, solve, self.neighbours, change, order)
+        if gaussian:
+            return [gaussian_witness(distance, m.noise_scale, release.delta, self.neighbours, pair) for m in mechanisms]
+        return [laplace_witness(distance, m.noise_scale, self.neighbours, pair) for m in mechanisms]
 
 
 class GaussianNoise(HingeReleaseClassifier):
@@ -139,13 +228,11 @@ class GaussianNoise(HingeReleaseClassifier):
         "``delta / c`` for each.",
     )
 
-    def _noise(self) -> Noise:
-        return Noise("gaussian", self.composition)
-
 
 class LaplaceNoise(HingeReleaseClassifier):
     """Laplace noise for the L1 sensitivity: pure differential privacy; a base."""
 
+    noise = "laplace"
     # Number of the algorithm in the paper.
     algorithm: ClassVar[int]
     _description = "the weights of a bias-free hinge SVM (PrivateSVM)"
@@ -161,9 +248,9 @@ class LaplaceNoise(HingeReleaseClassifier):
         noise = ", with half the noise" if self.constant == "proved" else ""
         return f"Rubinstein, Bartlett, Huang, Taft (2012), Algorithm {self.algorithm}{noise}"
 
-    def _noise(self) -> Noise:
-        # One release of all vectors, or one of each with its share: for Laplace noise both are the same.
-        return Noise("laplace", "joint", published_constant=self.constant == "published")
+    def _sensitivity(self, norm: float, gap: float) -> float:
+        sensitivity = super()._sensitivity(norm, gap)
+        return sensitivity if self.constant == "proved" else max(sensitivity, 2.0 * super()._sensitivity(norm, 0.0))
 
 
 class LinearRows(HingeReleaseClassifier):

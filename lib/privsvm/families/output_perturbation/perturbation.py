@@ -7,28 +7,19 @@ solution moves by at most G when a row is added or removed, and by 2 G when one 
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
-import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from privsvm.auditing.witnesses import gaussian_witness, laplace_witness, largest_move
-from privsvm.base.estimators import Release
 from privsvm.errors import nearest_name
 from privsvm.numerics.rows.row_blocks import RowBlocks, RowsByBlock, map_rows
 from privsvm.numerics.rows.row_grid import grid_rows
-from privsvm.privacy.events import Neighbours, noise_event
-from privsvm.privacy.gate import ONE_MODEL, Claim, Guarantee
-from privsvm.privacy.mechanisms import NOISE_ASSUMPTION, VectorsMechanism
-from privsvm.privacy.statement import Witness
+from privsvm.privacy.events import Neighbours
+from privsvm.privacy.gate import ONE_MODEL
+from privsvm.privacy.mechanisms import NOISE_ASSUMPTION
 from privsvm.solvers.linear.certificate import growth
 from privsvm.solvers.linear.hinge import solve_hinge
-
-SolveProblems = Callable[..., np.ndarray]
 
 # In units of C^2 R^2: the default target of a solve costs about 1 % of extra noise, and smaller ones than the second
 # nothing less.
@@ -159,155 +150,3 @@ def solve_one_vs_rest(
         [solve_hinge(X, signs, C, gap, reserve=reserve).coef for signs in one_vs_rest_signs(codes, n_classes)]
     )
     return weights - weights.mean(axis=0) if centred else weights
-
-
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """What privacy records say beside the numbers of the mechanism.
-
-    Noise is added to `what`, `bounded` says why rows, as the solver sees them, have bounded norm, and `public` starts a
-    sentence that goes on with "are public". `features` is their origin, see `privsvm.privacy.statement.Facts`.
-    """
-
-    what: str
-    reference: str
-    bounded: Sequence[str]
-    public: str
-    features: str
-
-    def guarantee(
-        self, release: Release, mechanism: VectorsMechanism, gap: float, most_rows: int, witness: Witness | None
-    ) -> Guarantee:
-        """Make the record of one mechanism, whose problems are solved to the square of a distance."""
-        count = mechanism.n_vectors if mechanism.composition == "naive" else 1
-        scale, sensitivity = mechanism.noise_scale, mechanism.total_sensitivity
-        claim = Claim(
-            event=noise_event(mechanism.noise, scale, sensitivity, release.neighbours, count),
-            mechanism=f"{'Gaussian' if mechanism.noise == 'gaussian' else 'Laplace'} noise on {self.what}",
-            neighbours=release.neighbours,
-            epsilon_requested=mechanism.epsilon,
-            delta=release.delta,
-            sensitivity=sensitivity,
-            noise_scale=scale,
-            assumptions=(
-                *self.bounded,
-                f"every solution is within sqrt({gap:.3g}) of its optimum: certified by the duality gap and a bound on "
-                f"round-off, {certificate_text(most_rows)}",
-                REFUSED_DATA,
-                f"{self.public}, the class set, the number of features and the scaling bounds are public",
-                *EVERY_RELEASE,
-            ),
-            reference=self.reference,
-        )
-        return release.grant(claim, witness, features=self.features, solution="certified")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class HingeProblem:
-    """The problem that is solved, exactly, before noise is added.
-
-    C is the weight of one row's loss, and `data_norm` bounds a row's norm. For `gap` see `public_gap`. `solve` maps
-    rows, codes, the number of classes, C and the gap to the exact weights (k, d). `joint_sensitivity` maps the public
-    gap to the L2 sensitivity of all weights of `solve` together, which are then released as one vector;
-    `Noise.composition` has no effect. None: every vector has the sensitivity of a hinge problem.
-    """
-
-    C: float
-    data_norm: float
-    gap: float | None
-    solve: SolveProblems = solve_one_vs_rest
-    joint_sensitivity: Callable[[float], float] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Noise:
-    """Noise on the weights.
-
-    See `VectorsMechanism` for its kind and composition. The published constant is the sensitivity that Rubinstein et
-    al. (2012) state, twice the one proved here.
-    """
-
-    noise: str
-    composition: str
-    published_constant: bool = False
-
-
-def release_one_vs_rest(
-    release: Release,
-    problem: HingeProblem,
-    noise: Noise,
-    record: Record,
-    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]] = (),
-) -> tuple[np.ndarray, dict[str, float]]:
-    """Solve the bias-free binary hinge problems once, and add noise for a grid of epsilons.
-
-    Returns noisy weights (E, R, k, d), and the seconds of `privsvm.base.released.ReleasedPath`; the exact weights are
-    not kept.
-
-    The rows have norm at most `HingeProblem.data_norm` and lie on a public grid: see `privsvm.numerics.rows.row_grid`.
-    Two classes make one problem, more make one each. `audit_pairs` are rows (1, d), clipped too, that the audit puts in
-    place of a training row, each with one far from it; none: no audit.
-    """
-    rows, codes, n_classes, neighbours = release.rows, release.codes, release.n_classes, release.neighbours
-    target = public_gap(problem.gap, problem.C, problem.data_norm)
-    most_rows = count_rounded_rows(target, n_classes, problem.C, problem.data_norm)
-    check_rows(rows.shape[0], most_rows)
-    if problem.joint_sensitivity is not None:
-        sensitivity = problem.joint_sensitivity(target)
-    else:
-        sensitivity = solution_sensitivity(problem.C * problem.data_norm, neighbours, target)
-    if noise.published_constant:
-        sensitivity = max(sensitivity, 2.0 * solution_sensitivity(problem.C * problem.data_norm, neighbours))
-
-    solve = functools.partial(problem.solve, n_classes=n_classes, C=problem.C, gap=target)
-    started = time.perf_counter()
-    weights = solve(rows, codes)
-    fit_seconds = time.perf_counter() - started
-    vectors = weights if problem.joint_sensitivity is None else weights.reshape(1, -1)
-    mechanisms = tuple(
-        VectorsMechanism(
-            noise=noise.noise,
-            composition=noise.composition,
-            epsilon=epsilon,
-            delta=release.delta,
-            sensitivity=sensitivity,
-            n_vectors=vectors.shape[0],
-            size=vectors.shape[1],
-        )
-        for epsilon in release.epsilons
-    )
-    witnesses: tuple[Witness | None, ...] = (None,) * len(mechanisms)
-    if audit_pairs:
-        witnesses = _witnesses(release, mechanisms, audit_pairs, solve)
-    release.pay(
-        record.guarantee(release, mechanism, target, most_rows, witness)
-        for mechanism, witness in zip(mechanisms, witnesses, strict=True)
-    )
-    started = time.perf_counter()
-    coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(vectors, source))
-    seconds = {"fit_seconds": fit_seconds, "release_seconds": time.perf_counter() - started}
-    return coef.reshape(*coef.shape[:2], *weights.shape), seconds
-
-
-def _witnesses(
-    release: Release,
-    mechanisms: Sequence[VectorsMechanism],
-    audit_pairs: Sequence[tuple[np.ndarray, np.ndarray]],
-    solve: Callable[[Any, np.ndarray], np.ndarray],
-) -> tuple[Witness, ...]:
-    """Bound the epsilons of the mechanisms from below by how far one extreme row moves the weights."""
-    replaced, gaussian = release.neighbours == "replace_one", mechanisms[0].noise == "gaussian"
-    # A row under two labels; or, for many classes, two rows far apart, which moves all problems and not just two.
-    pairs = [((row, 0), (row, 1)) for row, _ in audit_pairs]
-    if release.n_classes > 2 and replaced:
-        pairs += [((row, 0), (opposite, 0)) for row, opposite in audit_pairs]
-    change = "replaced by its opposite or put under another label" if replaced else "taken away"
-    distance, pair = largest_move(
-        release.rows, release.codes, pairs, solve, release.neighbours, change, 2 if gaussian else 1
-    )
-    if gaussian:
-        return tuple(
-            gaussian_witness(distance, mechanism.noise_scale, release.delta, release.neighbours, pair)
-            for mechanism in mechanisms
-        )
-    return tuple(laplace_witness(distance, mechanism.noise_scale, release.neighbours, pair) for mechanism in mechanisms)
