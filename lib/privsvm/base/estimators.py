@@ -9,6 +9,7 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from privsvm.base.parameters import (
     DeclaredEstimator,
     check_consent,
 )
-from privsvm.base.released import ReleasedPath
+from privsvm.base.released import KernelPath, ReleasedPath
 from privsvm.base.rows import as_training_rows, rows_to_predict
 from privsvm.constraints import POSITIVE, is_trusted
 from privsvm.digests import canonical_json
@@ -47,6 +48,7 @@ from privsvm.privacy.statement import AS_GIVEN, Facts, Randomness, Witness
 # Types that callers may pass, and what `noise_streams` makes of them.
 NoiseStreams = Callable[[float, int], NoiseSource | np.random.Generator]
 NoiseSources = Callable[[float, int], NoiseSource]
+RandomState = NoiseStreams | np.random.Generator | int | None
 
 
 def _check_rng(rng: Any) -> None:
@@ -55,7 +57,7 @@ def _check_rng(rng: Any) -> None:
         raise ValueError(f"rng={rng!r}: must be a callable, a numpy Generator, an integer or None")
 
 
-def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimator: Any) -> NoiseSources:
+def noise_streams(rng: RandomState, estimator: Any) -> NoiseSources:
     """Give every (epsilon, repeat) of a path a noise source of its own.
 
     A callable ``(epsilon, repeat) -> NoiseSource or Generator`` is asked each time; a generator that it returns gives a
@@ -76,9 +78,7 @@ def noise_streams(rng: NoiseStreams | np.random.Generator | int | None, estimato
     return lambda epsilon, repeat: seeded_source(seed, method, float(epsilon), repeat)
 
 
-def noise_generators(
-    rng: NoiseStreams | np.random.Generator | int | None, estimator: Any
-) -> Callable[[float, int], np.random.Generator]:
+def noise_generators(rng: RandomState, estimator: Any) -> Callable[[float, int], np.random.Generator]:
     """Give every (epsilon, repeat) a generator of NumPy's, for methods that prove nothing; see `noise_streams`.
 
     A generator that a callable returns is used as it is.
@@ -103,6 +103,7 @@ PathT = TypeVar("PathT", bound=ReleasedPath)
 NO_SECONDS: Mapping[str, float] = {"fit_seconds": 0.0, "release_seconds": 0.0}
 # Purpose of the noise of one release: an epsilon, or its mechanism.
 _Item = TypeVar("_Item")
+_Solution = TypeVar("_Solution")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,8 @@ class Release:
     epsilon; 0 for a method without one. `sources` maps an epsilon and the number of a repeat to a source of noise, see
     `noise_streams` and `source`; `randomness` is its origin, for the privacy record. With `audit`, guarantees get a
     witness. `book` lets a guarantee be paid for, see `pay`; `guarantees` are the ones that were paid for.
-    `declared_classes` is whether the class set is public.
+    `declared_classes` is whether the class set is public. `clock` has the seconds of the exact solve (`solved_in`), and
+    the time of the payment (`paid_at`).
     """
 
     rows: Any
@@ -129,6 +131,25 @@ class Release:
     declared_classes: bool
     book: Callable[[Guarantee], Guarantee]
     guarantees: list[Guarantee] = dataclasses.field(default_factory=list)
+    clock: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def solve(self, solver: Callable[..., _Solution], *arguments: Any) -> _Solution:
+        """Call the exact solver, and take its time."""
+        started = time.perf_counter()
+        solution = solver(*arguments)
+        self.clock["solved_in"] = time.perf_counter() - started
+        return solution
+
+    def claim(self, epsilon: float, **fields: Any) -> Guarantee:
+        """Make the record of an epsilon that somebody states, and that nothing proves."""
+        return Guarantee(
+            status="claimed",
+            neighbours=self.neighbours,
+            epsilon_requested=epsilon,
+            delta=self.delta,
+            randomness=self.randomness,
+            **fields,
+        )
 
     def grant(
         self,
@@ -162,6 +183,7 @@ class Release:
         error, a warning or a number of steps would be an answer that nobody accounts for.
         """
         self.guarantees.extend([self.book(guarantee) for guarantee in guarantees])
+        self.clock["paid_at"] = time.perf_counter()
 
     def source(self, epsilon: float, repeat: int) -> Any:
         """Return the noise of one model; raise RuntimeError before it is paid for."""
@@ -188,8 +210,15 @@ class Release:
         return [np.stack(arrays).reshape(*shape, *arrays[0].shape) for arrays in zip(*models, strict=True)]
 
     def path(self, kind: type[PathT], **arrays: Any) -> PathT:
-        """Make the path of the released models from their arrays and times."""
-        return kind(epsilons=self.epsilons, guarantees=tuple(self.guarantees), n_classes=self.n_classes, **arrays)
+        """Make the path of the released models, which were made since they were paid for, from their arrays."""
+        return kind(
+            epsilons=self.epsilons,
+            guarantees=tuple(self.guarantees),
+            n_classes=self.n_classes,
+            fit_seconds=self.clock.get("solved_in", 0.0),
+            release_seconds=time.perf_counter() - self.clock["paid_at"],
+            **arrays,
+        )
 
 
 # Public by declaration, so that recipes state their values; more than so many as their number.
@@ -455,7 +484,7 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
+        rng: RandomState = None,
         audit: bool = False,
     ) -> Any:
         """Release one model; a method without epsilon ignores the grid and the repeats."""
@@ -465,8 +494,13 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
         return dataclasses.replace(self._path, fit_seconds=time.perf_counter() - started)
 
     @abc.abstractmethod
-    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: RandomState) -> None:
         """Train and keep the model; random draws come from `rng`."""
+
+    def _keep_model(self, kind: type[ReleasedPath], guarantee: Guarantee, **arrays: Any) -> None:
+        """Keep the model, of these arrays, and its record."""
+        common = {"epsilons": (math.inf,), "guarantees": (guarantee,), "n_classes": len(self.classes_)}
+        self._path, self.guarantee_ = kind(**common, **arrays), guarantee
 
 
 class DescribedRelease(abc.ABC):
@@ -486,9 +520,9 @@ class DescribedRelease(abc.ABC):
 class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, DeclaredEstimator, abc.ABC):  # type: ignore[misc]
     """A classifier that trains and releases one private model; a base.
 
-    A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. One that
-    `accepts_no_rows` trains on an empty table under ``add_remove``: it is a neighbour of tables of one row, which must
-    not be told from it by a refusal. Only methods of which nothing is proved refuse it.
+    A class that `pays_for_counts` has no use for a number of rows that is private: it releases a noisy one. Under
+    ``add_remove`` a method trains on an empty table too: it is a neighbour of tables of one row, which must not be told
+    from it by a refusal. Only a method as `published` refuses it: its name is given where its epsilon does not hold.
 
     Attributes
     ----------
@@ -502,7 +536,7 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
 
     linear_scores = True
     pays_for_counts: ClassVar[bool] = False
-    accepts_no_rows: ClassVar[bool] = True
+    published: ClassVar[str | None] = None
     # Whether it trains on `RowBlocks`, whose rows are not all in memory.
     reads_blocks: ClassVar[bool] = False
     # Memory for many classes: see `check_class_memory`.
@@ -566,7 +600,7 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
         y: Any,
         epsilons: Sequence[float],
         repeats: int,
-        rng: NoiseStreams | np.random.Generator | int | None = None,
+        rng: RandomState = None,
         audit: bool = False,
     ) -> Any:
         """Release models for a grid of epsilons, from one solution if noise is added after it. For benchmarks.
@@ -643,7 +677,9 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
     def _check_parameters(self) -> None:
         """Check parameters, and the consent that some of them need."""
         self.check_declared()
-        if self.classes is None and not self.allow_unsound:
+        if self.published is not None:
+            check_consent(self.allow_unsound, f"the epsilon of {self.published} does not hold")
+        elif self.classes is None and not self.allow_unsound:
             raise ValueError(
                 "classes=None: give the public label set; taking it from private labels needs allow_unsound=True"
             )
@@ -654,9 +690,12 @@ class PrivateClassifier(CloneAware, ReleasedClassifier, ClassifierMixin, Declare
 
     def _keep(self, path: Any) -> None:
         """Set the fitted attributes from a path of one model."""
-        self._path = path
-        self.coef_ = path.coef[0, 0]
-        self.guarantee_ = path.guarantees[0]
+        self._path, self.guarantee_ = path, path.guarantees[0]
+        if isinstance(path, KernelPath):
+            self.support_vectors_, self.dual_coef_ = path.support_vectors, path.pair_coef[0, 0]
+            self.intercept_ = path.intercept[0, 0]
+        else:
+            self.coef_ = path.coef[0, 0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -45,7 +45,7 @@ class ReleasedPath(abc.ABC):
 
     `epsilons` are the requested ones, ``(inf,)`` for a model without privacy, each with a guarantee. `objective`,
     `n_support` and `n_iter` are of the solver's run; None where the number would be private. `fit_seconds` is the time
-    of the exact solve, `release_seconds` the time of all E x R releases from it, without audits.
+    of the exact solve, `release_seconds` the time of all E x R releases, since they were paid for.
     """
 
     name: ClassVar[str]

@@ -82,7 +82,7 @@ def _validate(estimator: Any, X: Any, y: Any, declared: bool) -> tuple[Any, Any]
 
     # A table of one row has an empty neighbour, which a method accepts that accepts the table.
     method = getattr(estimator, "estimator", estimator)
-    accepts = getattr(method, "accepts_no_rows", False) and method.neighbours == "add_remove"
+    accepts = getattr(method, "published", "") is None and method.neighbours == "add_remove"
     fewest = 0 if accepts and declared else 1
     # It converts numbers, and adds them up to look for infinity: of huge and tiny ones it would warn, or raise, as the
     # rows have it. And it would not look if the caller's settings said that rows are finite.

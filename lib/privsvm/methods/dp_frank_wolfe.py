@@ -16,7 +16,6 @@ order, as long as they stay below ``2^53``; they are gathered in int64.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -120,7 +119,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
 
     def _release(self, release: Release) -> LinearPath:
         X, epsilons, repeats = release.rows, release.epsilons, release.repeats
-        started = time.perf_counter()
         rows, signs = self._bound_rows(X), one_vs_rest_signs(release.codes, release.n_classes)
         n_selections = int(self.n_steps) * signs.shape[0]
         mechanisms = [
@@ -132,13 +130,11 @@ class DPFrankWolfeClassifier(PrivateClassifier):
             )
             for epsilon in epsilons
         ]
-        seconds = time.perf_counter() - started
         witnesses = [self._witness(mechanism, *rows.shape) if release.audit else None for mechanism in mechanisms]
         release.pay(
             self._guarantee(release, mechanism, witness)
             for mechanism, witness in zip(mechanisms, witnesses, strict=True)
         )
-        started = time.perf_counter()
         models = [
             (mechanism, release.source(mechanism.epsilon, repeat))
             for mechanism in mechanisms
@@ -151,7 +147,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         n_features = X.shape[1]
         return release.path(
             LinearPath,
-            release_seconds=seconds + time.perf_counter() - started,
             coef=np.ascontiguousarray(weights[..., :n_features]),
             intercept=weights[..., n_features:].sum(axis=-1) * float(self.data_bound),
         )

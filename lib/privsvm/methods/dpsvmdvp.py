@@ -8,7 +8,6 @@ offset are released as they are. The stated epsilon does not hold; `DPSVMDVPClas
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -17,7 +16,7 @@ import scipy.sparse
 
 from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
-from privsvm.base.parameters import LABELS, check_consent, parameter
+from privsvm.base.parameters import LABELS, parameter
 from privsvm.base.released import KernelPath
 from privsvm.constraints import FLAG, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
@@ -113,7 +112,7 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     """
 
     linear_scores = False
-    accepts_no_rows = False
+    published = "DPSVMDVP"
     noise_source = staticmethod(noise_generators)
 
     weights: str = parameter(
@@ -141,25 +140,16 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
     )
     classes: Sequence | None = LABELS
 
-    def _keep(self, path: KernelPath) -> None:
-        self._path = path
-        self.support_vectors_, self.dual_coef_ = path.support_vectors, path.pair_coef[0, 0]
-        self.intercept_ = path.intercept[0, 0]
-        self.guarantee_ = path.guarantees[0]
-
     def _release(self, release: Release) -> KernelPath:
         X = release.rows
         gamma = resolve_gamma(self.gamma, X)
-        started = time.perf_counter()
-        pairs = self._solve_pairs(X, release.codes, gamma)
-        fit_seconds = time.perf_counter() - started
+        pairs = release.solve(self._solve_pairs, X, release.codes, gamma)
         self.n_iter_ = sum(pair.n_iter for pair in pairs)
         support = np.unique(np.concatenate([pair.rows for pair in pairs]))
         vectors = X[support]
         vectors = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
         witness = verbatim_row_witness(vectors, X, self.neighbours) if release.audit else None
         release.pay(self._guarantee(release, epsilon, pairs, witness) for epsilon in release.epsilons)
-        started = time.perf_counter()
         positions = [np.searchsorted(support, pair.rows) for pair in pairs]
 
         def noisy_coef(epsilon: float, stream: np.random.Generator) -> np.ndarray:
@@ -176,17 +166,11 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
             KernelPath,
             n_support=int(support.size),
             n_iter=self.n_iter_,
-            fit_seconds=fit_seconds,
-            release_seconds=time.perf_counter() - started,
             support_vectors=vectors,
             pair_coef=pair_coef,
             intercept=np.tile(offsets, (*pair_coef.shape[:2], 1)),
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
         )
-
-    def _check_parameters(self) -> None:
-        self.check_declared()
-        check_consent(self.allow_unsound, "the epsilon of DPSVMDVP does not hold")
 
     def _solve_pairs(self, X, codes: np.ndarray, gamma: float) -> list[_Pair]:
         """Exact solutions of all class pairs, in LIBSVM's order."""
@@ -254,17 +238,13 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         exact += ["the dual variables at their bound"] if self.perturb == "free" else []
         if exact:
             reason += f"; released without noise: {' and '.join(exact)}"
-        return Guarantee(
-            status="claimed",
+        return release.claim(
+            epsilon,
             mechanism=f"Laplace noise on the dual variables of {which}, of a size of its own for each ({self.weights})",
-            neighbours=self.neighbours,
-            epsilon_requested=epsilon,
-            delta=0.0,
             # The class pairs differ in it; the noise differs from one variable to the next.
             sensitivity=float(sensitivities.pop()) if len(sensitivities) == 1 else None,
             reason=reason,
             reference="dpsvmdvp-2019, Algorithm 2 and Theorem 1",
-            randomness=release.randomness,
             witness=witness,
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +17,8 @@ import scipy.sparse
 
 from privsvm.auditing.witnesses import verbatim_row_witness
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
-from privsvm.base.parameters import LABELS, check_consent, parameter
-from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath, ReleasedPath
+from privsvm.base.parameters import LABELS, parameter
+from privsvm.base.released import KernelPath, LinearPath, OneVsOneLinearPath
 from privsvm.constraints import SHARE, one_of
 from privsvm.families.exact.one_vs_one import KernelSVMParameters, class_pairs
 from privsvm.privacy.events import Neighbours
@@ -75,7 +74,7 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
     """
 
     linear_scores = False
-    accepts_no_rows = False
+    published = "DPWSS"
     noise_source = staticmethod(noise_generators)
 
     sigma: float = parameter(
@@ -93,37 +92,25 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
     )
     classes: Sequence | None = LABELS
 
-    def _keep(self, path: ReleasedPath) -> None:
-        self._path = path
-        if isinstance(path, LinearPath):
-            self.coef_, self.intercept_ = path.coef[0, 0], path.intercept[0, 0]
-        elif isinstance(path, KernelPath):
-            self.support_vectors_ = path.support_vectors
-            self.dual_coef_, self.intercept_ = path.pair_coef[0, 0], path.intercept[0, 0]
+    def _keep(self, path: LinearPath | KernelPath) -> None:
+        super()._keep(path)
+        self.intercept_ = path.intercept[0, 0]
         self.objective_, self.n_iter_, self.n_support_ = path.objective, path.n_iter, path.n_support
-        self.guarantee_ = path.guarantees[0]
 
-    def _check_parameters(self) -> None:
-        self.check_declared()
-        check_consent(self.allow_unsound, "the epsilon of DPWSS does not hold")
-
-    def _release(self, release: Release) -> ReleasedPath:
+    def _release(self, release: Release) -> LinearPath | KernelPath:
         X, codes, n_classes, repeats = release.rows, release.codes, release.n_classes, release.repeats
         if np.unique(codes).size < 2:
             raise ValueError(f"y has one class only ({self.classes_[codes[0]]!r}); an SVM needs at least two classes")
         gamma = resolve_gamma(self.gamma, X)
-        started = time.perf_counter()
         jobs = [(epsilon, repeat) for epsilon in release.epsilons for repeat in range(repeats)]
-        release.pay(self._guarantee(release, epsilon, None) for epsilon in release.epsilons)
+        release.pay(self._guarantee(release, epsilon) for epsilon in release.epsilons)
         rngs = [release.source(epsilon, repeat) for epsilon, repeat in jobs]
         every = self._train(X, codes, n_classes, gamma, [epsilon for epsilon, _ in jobs], rngs)
         trainings = [every[start : start + repeats] for start in range(0, len(every), repeats)]
-        release_seconds = time.perf_counter() - started
         common: dict[str, Any] = {
             "objective": float(np.mean([training.objective for training in every])),
             "n_support": round(float(np.mean([training.support.size for training in every]))),
             "n_iter": round(float(np.mean([training.n_iter for training in every]))),
-            "release_seconds": release_seconds,
             "intercept": np.array([[training.intercept for training in row] for row in trainings]),
         }
         self.n_selected_ = every[-1].n_selected
@@ -137,19 +124,21 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
         for epsilon_index, row in enumerate(trainings):
             for repeat, training in enumerate(row):
                 pair_coef[epsilon_index, repeat, np.searchsorted(support, training.support)] = training.coef
-        if release.audit:
-            # Nothing is proved of this method: a witness may come from its releases.
-            release.guarantees[:] = [
-                dataclasses.replace(guarantee, witness=self._row_witness(X, row[0].support))
-                for guarantee, row in zip(release.guarantees, trainings, strict=True)
-            ]
-        return release.path(
+        path = release.path(
             KernelPath,
             support_vectors=np.ascontiguousarray(vectors),
             pair_coef=pair_coef,
             kernel_parameters=np.array([KERNELS.index(self.kernel), gamma, self.degree, self.coef0]),
             **common,
         )
+        if not release.audit:
+            return path
+        # Nothing is proved of this method: a witness may come from its releases.
+        guarantees = (
+            dataclasses.replace(guarantee, witness=self._row_witness(X, row[0].support))
+            for guarantee, row in zip(path.guarantees, trainings, strict=True)
+        )
+        return dataclasses.replace(path, guarantees=tuple(guarantees))
 
     def _train(
         self,
@@ -223,24 +212,19 @@ class DPWSSClassifier(KernelSVMParameters, PrivateClassifier):
             )
         return witness
 
-    def _guarantee(self, release: Release, epsilon: float, witness: Witness | None) -> Guarantee:
+    def _guarantee(self, release: Release, epsilon: float) -> Guarantee:
         reason = (
             "the first variable of every pair is chosen without noise; which pairs may be drawn, every step and the "
             "number of steps depend on the private rows; the budget is spent again in every step"
         )
         if self.kernel != "linear":
             reason += "; the support vectors are training rows in the clear"
-        return Guarantee(
-            status="claimed",
+        return release.claim(
+            epsilon,
             mechanism="second variable of every pair drawn by the exponential mechanism (working set selection of SMO)",
-            neighbours=self.neighbours,
-            epsilon_requested=epsilon,
-            delta=0.0,
             sensitivity=1.0 - float(self.sigma),
             reason=reason,
             reference="dpwss-2021, Algorithms 1 and 2, Theorem 1",
-            randomness=release.randomness,
-            witness=witness,
         )
 
 

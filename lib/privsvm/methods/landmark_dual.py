@@ -157,9 +157,7 @@ class LandmarkDualClassifier(GaussianNoise):
             model=(landmarks, inverse_root, gamma),
         )
 
-    def _build_path(
-        self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]
-    ) -> OneVsRestKernelPath:
+    def _build_path(self, release: Release, coef: np.ndarray, features: Features) -> OneVsRestKernelPath:
         landmarks, inverse_root, gamma = features.model
         return release.path(
             OneVsRestKernelPath,
@@ -167,7 +165,6 @@ class LandmarkDualClassifier(GaussianNoise):
             pair_coef=np.ascontiguousarray(np.swapaxes(coef @ inverse_root, -1, -2)),
             intercept=np.zeros(coef.shape[:3]),
             kernel_parameters=np.array([KERNELS.index("rbf"), gamma, 0.0, 0.0]),
-            **seconds,
         )
 
     def _keep(self, path: OneVsRestKernelPath) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privsvm.base.estimators import SingleModelClassifier
@@ -31,13 +29,8 @@ class MajorityClassifier(SingleModelClassifier):
         self.check_declared()
         _, codes = as_training_rows(self, X, y, self.classes)
         self.class_frequencies_ = np.bincount(codes, minlength=len(self.classes_)) / codes.size
-        self.guarantee_ = exact_training("reference method, no paper", "none: the most frequent class, counted exactly")
-        self._path = ConstantPath(
-            epsilons=(math.inf,),
-            guarantees=(self.guarantee_,),
-            n_classes=len(self.classes_),
-            class_scores=self.class_frequencies_[None, None, :],
-        )
+        record = exact_training("reference method, no paper", "none: the most frequent class, counted exactly")
+        self._keep_model(ConstantPath, record, class_scores=self.class_frequencies_[None, None, :])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 
 import numpy as np
 
@@ -96,10 +95,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     )
 
     def _release(self, release: Release) -> LinearPath:
-        started = time.perf_counter()
         rows, codes = clip_rows(release.rows, float(self.data_norm)), release.codes
         n_vectors = 1 if len(self.classes_) == 2 else len(self.classes_)
-        seconds, guarantees, solves = time.perf_counter() - started, [], []
+        guarantees, solves = [], []
         for epsilon in release.epsilons:
             smoothing = self._smoothing(epsilon, n_vectors)
             mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
@@ -111,10 +109,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
             guarantees.append(self._guarantee(mechanism, smoothing, most_rows, release, witness))
             solves.append(functools.partial(self._train, rows, codes, mechanism, smoothing, tol))
         release.pay(guarantees)
-        started = time.perf_counter()
         coef = release.stack(solves, lambda solve, source: solve(source))
-        seconds += time.perf_counter() - started
-        return release.path(LinearPath, release_seconds=seconds, coef=coef, intercept=np.zeros(coef.shape[:3]))
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]))
 
     def _smoothing(self, epsilon: float, n_vectors: int) -> float:
         if self.smoothing is not None:

@@ -10,8 +10,8 @@ delta, also where two classes make one problem.
 
 from __future__ import annotations
 
+import functools
 import math
-import time
 import warnings
 
 import numpy as np
@@ -19,13 +19,12 @@ import scipy.sparse
 
 from privsvm.auditing.witnesses import extreme_rows, gaussian_witness, largest_move
 from privsvm.base.estimators import PrivateClassifier, Release, noise_generators
-from privsvm.base.parameters import C_PUBLIC, DELTA, check_consent, parameter
+from privsvm.base.parameters import C_PUBLIC, DELTA, parameter
 from privsvm.base.released import LinearPath
 from privsvm.constraints import BOUND, POSITIVE, one_of
 from privsvm.families.output_perturbation.perturbation import one_vs_rest_signs
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
 from privsvm.privacy.accounting import gaussian_noise_multiplier
-from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.mechanisms import COMPOSITIONS
 
 CALIBRATIONS = ("analytic", "classic")
@@ -59,7 +58,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
     'claimed'
     """
 
-    accepts_no_rows = False
+    published = "OPERA as published"
     noise_source = staticmethod(noise_generators)
 
     delta: float = DELTA
@@ -83,49 +82,31 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
         "classes.",
     )
 
-    def _check_parameters(self) -> None:
-        self.check_declared()
-        check_consent(self.allow_unsound, "the epsilon of OPERA as published does not hold")
-
     def _release(self, release: Release) -> LinearPath:
         X, codes, n_classes, delta = release.rows, release.codes, release.n_classes, release.delta
-        started = time.perf_counter()
-        weights = self._solve_as_published(X, codes, n_classes)
-        fit_seconds = time.perf_counter() - started
+        weights = release.solve(self._solve_as_published, X, codes, n_classes)
         sensitivity = float(self.constant) * float(self.C) * float(self.data_norm)
         if self.composition == "joint":
             sensitivity *= math.sqrt(weights.shape[0])
         multiplier = gaussian_noise_multiplier if self.calibration == "analytic" else classic_noise_multiplier
         scales = [sensitivity * multiplier(self._share(epsilon), delta) for epsilon in release.epsilons]
         distance, pair = self._largest_move(X, codes, n_classes) if release.audit else (0.0, "")
-        guarantees = []
-        for epsilon, scale in zip(release.epsilons, scales, strict=True):
-            guarantee = Guarantee(
-                status="claimed",
+        release.pay(
+            release.claim(
+                epsilon,
                 mechanism="Gaussian noise on the weights of one-vs-rest SVMs with squared hinge "
                 + ("(OPERA)" if self.calibration == "analytic" else "(PrivateSVM of the PMSVM paper)"),
-                neighbours=self.neighbours,
-                epsilon_requested=epsilon,
-                delta=delta,
                 sensitivity=sensitivity,
                 noise_scale=scale,
                 accountant=GAUSSIAN_ACCOUNTANT if self.calibration == "analytic" else _CLASSIC_ACCOUNTANT,
                 reason=self._reason(epsilon, weights.shape[0]),
                 reference="pmsvm-2025, Table 2, and released code",
                 witness=gaussian_witness(distance, scale, delta, self.neighbours, pair) if release.audit else None,
-                randomness=release.randomness,
             )
-            guarantees.append(guarantee)
-        release.pay(guarantees)
-        started = time.perf_counter()
-        coef = release.stack(scales, lambda scale, rng: weights + rng.normal(0.0, scale, size=weights.shape))
-        return release.path(
-            LinearPath,
-            fit_seconds=fit_seconds,
-            release_seconds=time.perf_counter() - started,
-            coef=coef,
-            intercept=np.zeros(coef.shape[:3]),
+            for epsilon, scale in zip(release.epsilons, scales, strict=True)
         )
+        coef = release.stack(scales, lambda scale, rng: weights + rng.normal(0.0, scale, size=weights.shape))
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]))
 
     def _share(self, epsilon: float) -> float:
         """Epsilon of one release as published."""
@@ -186,10 +167,7 @@ class OPERAAsPublishedClassifier(PrivateClassifier):
                 pairs.append(((row, 0), (limits.reshape(1, -1) - row, 0)))
         replaced = self.neighbours == "replace_one"
         change = "mirrored in the features' ranges or put under another label" if replaced else "taken away"
-
-        def solve(rows, codes: np.ndarray) -> np.ndarray:
-            return self._solve_as_published(rows, codes, n_classes)
-
+        solve = functools.partial(self._solve_as_published, n_classes=n_classes)
         return largest_move(X, codes, pairs, solve, self.neighbours, change)
 
 

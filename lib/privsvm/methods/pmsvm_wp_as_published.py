@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privsvm.base.estimators import Release
-from privsvm.base.parameters import check_consent, parameter
+from privsvm.base.parameters import parameter
 from privsvm.constraints import BOUND
 from privsvm.families.output_perturbation.weight_perturbation import WeightPerturbationClassifier
 from privsvm.privacy.accountants import GAUSSIAN_ACCOUNTANT
@@ -37,13 +37,9 @@ class PMSVMWPAsPublishedClassifier(WeightPerturbationClassifier):
     'claimed'
     """
 
-    accepts_no_rows = False
+    published = "PMSVM-WP as published"
 
     data_norm: float = parameter(1.0, BOUND, "The norm of rows that the noise assumes. It is not enforced.")
-
-    def _check_parameters(self) -> None:
-        self.check_declared()
-        check_consent(self.allow_unsound, "the epsilon of PMSVM-WP as published does not hold")
 
     def _certificate(self) -> tuple[float, int]:
         return 0.0, sys.maxsize

@@ -171,7 +171,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         order = np.argsort(codes, kind="stable")[used]
         self.support_ = kept[order]
         layout = np.ascontiguousarray(orientation * solutions.layout[:, used])
-        self._keep_model(X, codes, order, layout)
+        self._keep_rows(X, codes, order, layout)
         self.dual_coef_ = scipy.sparse.csr_matrix(layout) if self._trained_with_sparse else layout
 
     def _takes_kernel_values(self) -> bool:
@@ -225,7 +225,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
             )
         warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
-    def _keep_model(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
+    def _keep_rows(self, X: Any, codes: np.ndarray, used: np.ndarray, layout: np.ndarray) -> None:
         """Set the released model from the numbers and coefficients of used rows."""
         n_classes = len(self.classes_)
         self.n_support_ = np.bincount(codes[used], minlength=n_classes)
@@ -238,10 +238,9 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         vectors = X[used]
         dense = np.ascontiguousarray(vectors.toarray() if scipy.sparse.issparse(vectors) else vectors)
         self.support_vectors_ = scipy.sparse.csr_matrix(vectors) if self._trained_with_sparse else dense
-        self._path = KernelPath(
-            epsilons=(math.inf,),
-            guarantees=(self.guarantee_,),
-            n_classes=len(self.classes_),
+        self._keep_model(
+            KernelPath,
+            self.guarantee_,
             objective=self.objective_,
             n_support=int(used.size),
             n_iter=int(self.n_iter_.sum()),
@@ -319,18 +318,9 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         return values
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values.
+        """Decision values of rows X (n, d): (n,) for two classes, positive for ``classes_[1]``, else (n, c) or (n, p).
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n,), (n, c) or (n, p)
-            Two classes: positive for ``classes_[1]``. More: see `decision_function_shape`; the value of a pair is
-            positive for its first class.
+        See `decision_function_shape`; the value of a pair is positive for its first class.
         """
         values = self._pair_values(X)
         if len(self.classes_) == 2:

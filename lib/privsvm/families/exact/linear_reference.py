@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privsvm.base.estimators import SingleModelClassifier
@@ -23,13 +21,5 @@ class LinearReference(SingleModelClassifier):
         """Keep a model of coefficients (c, d) and offsets (c,), and its record."""
         self.coef_, self.intercept_ = coef, intercept
         self.objective_, self.n_iter_ = objective, n_iter
-        self.guarantee_ = exact_training(reference)
-        self._path = LinearPath(
-            epsilons=(math.inf,),
-            guarantees=(self.guarantee_,),
-            n_classes=len(self.classes_),
-            objective=objective,
-            n_iter=n_iter,
-            coef=coef[None, None],
-            intercept=intercept[None, None],
-        )
+        arrays = {"coef": coef[None, None], "intercept": intercept[None, None]}
+        self._keep_model(LinearPath, exact_training(reference), objective=objective, n_iter=n_iter, **arrays)

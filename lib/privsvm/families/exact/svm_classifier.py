@@ -130,17 +130,7 @@ class SVMClassifier(KernelSVM):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray (n, c)
-        """
+        """Probabilities (n, c) of the classes for rows X (n, d)."""
         check_is_fitted(self)
         if self._calibrated is None:
             raise NotFittedError("predict_proba is not available when fitted with probability=False")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ class Record:
         return release.grant(claim, n_rows=plan.n_rows if plan.declared else None)
 
 
-def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], seconds: float) -> LinearPath:
+def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]]) -> LinearPath:
     """Make the path of trained models: weights (k, d) and offsets (k,), and the centre and spread of scaled rows."""
     coef, intercept, *features = release.stack_models(models)
     # Too large a learning rate makes weights that are no numbers: zeros, since an error would tell something about the
@@ -145,7 +144,7 @@ def _path(release: Release, scaling: str, models: list[tuple[np.ndarray, ...]], 
         steps = (Step("standardise", {"centre": centre, "spread": spread, "bound": bound}),)
     elif scaling == "centre":
         steps = (Step("unit"), *(Step("direction", {"centre": centre}) for centre in features))
-    return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
+    return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps)
 
 
 def release_noisy_gradient(
@@ -235,10 +234,9 @@ def release_noisy_gradient(
 
     # Threads work on the blocks of one model.
     n_pooled = 1 if by_block else n_threads
-    started = time.perf_counter()
     with thread_pool(n_pooled) as pool:
         results = list(map(train, jobs) if pool is None else pool.map(train, jobs))
-    return _path(release, scaling, results, time.perf_counter() - started)
+    return _path(release, scaling, results)
 
 
 def _automatic_rate(steps: GradientSteps, plan: TrainingPlan, mechanism: SampledGaussianSteps) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import math
-import time
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -114,7 +113,6 @@ class HistogramClassifier(PrivateClassifier):
 
     def _release(self, release: Release) -> TreesPath:
         lower, upper, levels = self._columns(release.rows.shape[1])
-        started = time.perf_counter()
         cells = column_cells(dense_rows(release.rows), lower, upper, levels)
         release.pay(self._guarantee(release, epsilon, levels) for epsilon in release.epsilons)
         models = [
@@ -129,14 +127,7 @@ class HistogramClassifier(PrivateClassifier):
             for repeat in range(release.repeats)
         ]
         arrays = dict(zip(Trees._fields, release.stack_models(models), strict=True))
-        return release.path(
-            TreesPath,
-            release_seconds=time.perf_counter() - started,
-            lower=lower,
-            upper=upper,
-            levels=levels,
-            **arrays,
-        )
+        return release.path(TreesPath, lower=lower, upper=upper, levels=levels, **arrays)
 
     def _multipliers(self, epsilon: float, delta: float, levels: np.ndarray) -> tuple[float, float]:
         """Noise multipliers of the quantiles, infinite without numbers, and of one release with the rest."""

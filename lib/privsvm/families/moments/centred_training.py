@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import math
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -114,7 +113,6 @@ class CentredRowsClassifier(DescribedRelease, PrivateClassifier):
     def _release(self, release: Release) -> LinearPath:
         X = release.rows
         n_rows = X.shape[0] if self.n_rows is None else int(self.n_rows)
-        started = time.perf_counter()
         by_block = isinstance(X, RowBlocks) or dense_bytes(X) > _LARGEST_TABLE
         cells = unit_cell_rows(RowsByBlock.of(X, sparse=True) if by_block else X)
         plans = [(epsilon, *self._plan(epsilon, release.delta, n_rows, cells.shape[1])) for epsilon in release.epsilons]
@@ -125,8 +123,8 @@ class CentredRowsClassifier(DescribedRelease, PrivateClassifier):
             for repeat in range(release.repeats)
         ]
         coef, intercept, centre = release.stack_models(models)
-        steps, seconds = (Step("unit"), Step("direction", {"centre": centre})), time.perf_counter() - started
-        return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps, release_seconds=seconds)
+        steps = Step("unit"), Step("direction", {"centre": centre})
+        return release.path(LinearPath, coef=coef, intercept=intercept, steps=steps)
 
     def _plan(self, epsilon: float, delta: float, n_rows: int, n_features: int) -> tuple[float, CentredTraining]:
         """Noise multiplier of the centre, and what follows."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.base.estimators import NoiseStreams, SingleModelClassifier, noise_generators
+from privsvm.base.estimators import RandomState, SingleModelClassifier, noise_generators
 from privsvm.base.parameters import RANDOM_STATE, parameter
 from privsvm.base.released import ReleasedPath
 from privsvm.base.rows import as_training_rows
@@ -245,29 +245,22 @@ class OneNormClassifier(SingleModelClassifier):
         """Train; return the model, and kind and arrays of its path."""
 
     @abc.abstractmethod
-    def _guarantee(self, rng: NoiseStreams | np.random.Generator | int | None) -> Guarantee:
+    def _guarantee(self, rng: RandomState) -> Guarantee:
         """Return the record of a model that was just trained with streams from `rng`."""
 
     def _start_gamma(self) -> float | str:
         """Return gamma as a number, or "tune"."""
         return 1.0 / self.n_features_in_ if self.gamma == "auto" else self.gamma
 
-    def _train(self, X: Any, y: Any, rng: NoiseStreams | np.random.Generator | int | None) -> None:
+    def _train(self, X: Any, y: Any, rng: RandomState) -> None:
         self.check_declared()
         check_tuning(self.kernel, self.C, self.gamma)
         X, codes = as_training_rows(self, X, y, self.classes)
         model, path, arrays = self._model(X, codes, noise_generators(rng, self)(0.0, 0))
         self.C_, self.gamma_ = model.C, model.gamma
         self.objective_, self.gap_, self.n_iter_ = model.objective, model.gap, model.n_iter
-        self.guarantee_ = self._guarantee(rng)
-        self._path = path(
-            epsilons=(math.inf,),
-            guarantees=(self.guarantee_,),
-            n_classes=len(self.classes_),
-            objective=model.objective,
-            n_iter=model.n_iter,
-            **arrays,
-        )
+        record = self._guarantee(rng)
+        self._keep_model(path, record, objective=model.objective, n_iter=model.n_iter, **arrays)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -72,9 +72,7 @@ class FourierRows(HingeReleaseClassifier):
             model=frequencies,
         )
 
-    def _build_path(
-        self, release: Release, coef: np.ndarray, features: Features, seconds: dict[str, float]
-    ) -> LinearPath:
+    def _build_path(self, release: Release, coef: np.ndarray, features: Features) -> LinearPath:
         count = np.full(coef.shape[:2], features.model.shape[1])
         steps = (Step("fourier", {"frequencies": features.model, "count": count, "beside": np.zeros(1)}),)
-        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), steps=steps, **seconds)
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]), steps=steps)

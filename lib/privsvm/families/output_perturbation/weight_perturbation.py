@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -72,9 +72,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
         gap, most_rows = self._certificate()
         check_rows(X.shape[0], most_rows)
         rows = self._bound_rows(X)
-        started = time.perf_counter()
-        weights = self._solve(rows, codes, release.n_classes, gap)
-        fit_seconds = time.perf_counter() - started
+        weights = release.solve(self._solve, rows, codes, release.n_classes, gap)
         sensitivity = weight_sensitivity(float(self.C), float(self.data_norm), self.neighbours, gap)
         mechanisms = [GaussianMechanism(epsilon, delta, sensitivity, weights.size) for epsilon in release.epsilons]
         distance, pair = self._largest_move(X, rows, codes, weights, gap) if release.audit else (0.0, "")
@@ -93,15 +91,8 @@ class WeightPerturbationClassifier(PrivateClassifier):
             }
             guarantees.append(self._guarantee(fields, (gap, most_rows), witness, release))
         release.pay(guarantees)
-        started = time.perf_counter()
         coef = release.stack(mechanisms, lambda mechanism, source: mechanism.release(weights, source))
-        return release.path(
-            LinearPath,
-            fit_seconds=fit_seconds,
-            release_seconds=time.perf_counter() - started,
-            coef=coef,
-            intercept=np.zeros(coef.shape[:3]),
-        )
+        return release.path(LinearPath, coef=coef, intercept=np.zeros(coef.shape[:3]))
 
     def _keep(self, path: LinearPath) -> None:
         super()._keep(path)
@@ -119,8 +110,5 @@ class WeightPerturbationClassifier(PrivateClassifier):
             first, second = np.argsort((row @ weights.T)[0], kind="stable")[-2:]
             pairs.append(((row, first), (row, second)))
         change = "put under another label" if self.neighbours == "replace_one" else "taken away"
-
-        def solve(rows: Any, codes: np.ndarray) -> np.ndarray:
-            return self._solve(rows, codes, n_classes, gap)
-
+        solve = functools.partial(self._solve, n_classes=n_classes, gap=gap)
         return largest_move(rows, codes, pairs, solve, self.neighbours, change)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,7 +201,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         )  # fmt: skip
         known_rows = float(X.shape[0] if self.n_rows is None else self.n_rows)
         counts_rows, balanced = self.n_rows is None and self.neighbours == "add_remove", self.class_weight == "balanced"
-        started = time.perf_counter()
         richest = Columns(constant=1.0, n_hats=self._table.n_hats)
         width = n_column_features(indicators, richest) + 2 * self._table.n_frequencies
         by_block = isinstance(X, RowBlocks) or dense_bytes(X, width) > _LARGEST_TABLE
@@ -253,11 +251,10 @@ class PrivateLinearClassifier(PrivateClassifier):
         own = {"rows": float(recipes[0].n_rows), "weight": sizes[0]}
         self._history = [*(releases if recipes[0].earlier else []), own]
         path = make_path(models, recipes, bounds, len(budgets))
-        seconds = time.perf_counter() - started
         if len(models) > 1 or recipes[0].earlier is not None:
-            return release.path(LinearPath, release_seconds=seconds, **path)
+            return release.path(LinearPath, **path)
         path |= {"noise": models[0].noise, "kept": models[0].kept}
-        return release.path(NoisyLinearPath, release_seconds=seconds, **path)
+        return release.path(NoisyLinearPath, **path)
 
     def _guarantee(self, budget: Budget, choice: tuple[Recipe, str] | None, release: Release) -> Guarantee:
         """Privacy record of one epsilon, of public numbers alone: no choice where it follows from a noisy count."""
