@@ -163,21 +163,6 @@ def test_the_optimum_as_a_start_is_left_as_it_is():
     assert np.array_equal(warm.alpha, cold.alpha)
 
 
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (np.array([1.0, 1.0, 0.0]), "shape"),
-        (np.array([1.5, 1.5, 0.0, 0.0]), "leaves its bounds by 0.5"),
-        (np.array([1.0, 0.0, 0.0, 0.0]), "y'start = 1"),
-        (np.array([np.nan, 0.0, 0.0, 0.0]), "leaves its bounds"),
-    ],
-)
-def test_starts_out_of_bounds_are_refused(start, message):
-    y = np.array([1.0, -1.0, 1.0, -1.0])
-    with pytest.raises(ValueError, match=message):
-        solve_prepared(KernelRows(np.eye(4), Kernel("rbf")), y, np.ones(4), SolverOptions(), start=start)
-
-
 def test_float32_gives_up_in_time():
     """Nearly equal kernel values and a large C exhaust float32."""
     rng = np.random.default_rng(1)

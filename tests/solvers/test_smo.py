@@ -161,21 +161,6 @@ def test_extreme_bounds_and_rows_that_are_all_alike(upper):
     assert solution.objective == pytest.approx(-6 * upper)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"kernel": Kernel("rfb")}, "kernel='rfb'.*rbf"),
-        ({"selection": PairSelection("wss5")}, "selection='wss5'.*wss"),
-        ({"selection": PairSelection("dpwss")}, "rng=None"),
-        ({"y": np.ones(4)}, "one sign"),
-    ],
-)
-def test_bad_arguments(changes, message):
-    arguments = {"X": np.eye(4), "y": np.array([1.0, -1.0, 1.0, -1.0]), "upper": np.ones(4), **changes}
-    with pytest.raises(ValueError, match=message):
-        solve_smo(**arguments)
-
-
 def algorithm_2(X, y, C, tol, sigma, sharpness, uniforms):
     """Algorithms 1 and 2 in plain NumPy, full matrix of selected pairs and all; returns alpha and the pairs."""
     n = y.size

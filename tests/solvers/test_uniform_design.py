@@ -22,11 +22,6 @@ def test_spread_better_than_any_of_many_random_designs():
     assert result < qmc.discrepancy(grid, method="CD") / 4
 
 
-def test_too_few_runs():
-    with pytest.raises(ValueError, match="n_runs=1"):
-        uniform_design(1)
-
-
 @pytest.mark.parametrize("target", [(0.0, 0.0), (-6.9, 1.9), (6.9, -1.9), (3.3, 0.7)])
 def test_nested_search_comes_near_the_optimum(target):
     calls = []

@@ -28,7 +28,6 @@ from privsvm.solvers.kernel.pair_step import Masks, solve_by_pairs
 # _CROWDED_SET       variables  most where the free ones do not fit: many free variables mean a kernel matrix of high
 #                               rank, for which several small sets serve as well as a large one.
 # _INNER_SHARE       share      of the gap of all variables to which a set is solved.
-# _IMBALANCE         share      of the sum of the bounds that y'a may start from zero: round-off.
 # Precision
 # _SINGLE_TOLERANCE  tolerance  below which working sets are solved in float64, too.
 # _SINGLE_SHARE, _ROW_SHARE  share  of the tolerance that float32 products may cost; see `single_is_enough`.
@@ -42,7 +41,6 @@ _FREE_SHARE = 0.8
 _ROOM = 1.3
 _CROWDED_SET = 1024
 _INNER_SHARE = 0.05
-_IMBALANCE = 1e-9
 _SINGLE_TOLERANCE = 1e-4
 _SINGLE_SHARE = 3.0
 _ROW_SHARE = 0.1
@@ -181,8 +179,6 @@ def solve_prepared(
     """
     n, tol, max_iter = y.size, options.tol, options.max_iter
     largest = float(np.max(upper))
-    if start is not None:
-        _check_start(start, y, upper)
     if not rows.finite or not single_is_enough(rows, n, largest, tol):
         rows = rows.in_double()
     if not rows.finite or not np.isfinite(largest):
@@ -214,18 +210,6 @@ def solve_prepared(
         n_iter=optimiser.n_iter,
         converged=bool(converged and np.isfinite(problem.values).all()),
     )
-
-
-def _check_start(start: np.ndarray, y: np.ndarray, upper: np.ndarray) -> None:
-    """Raise ValueError for an infeasible warm start."""
-    if start.shape != y.shape:
-        raise ValueError(f"start has shape {start.shape}: must be {y.shape}, one variable for each row")
-    if not ((start >= 0).all() and (start <= upper).all()):
-        worst = float(np.max(np.maximum(-start, start - upper)))
-        raise ValueError(f"start leaves its bounds by {worst:g}: must lie between 0 and upper")
-    imbalance = abs(float(y @ start))
-    if not imbalance <= _IMBALANCE * float(np.sum(upper)):
-        raise ValueError(f"start has y'start = {imbalance:g}: must be 0; scale the larger class down")
 
 
 def single_is_enough(rows: KernelRows, n_rows: int, largest_upper: float, tol: float) -> bool:

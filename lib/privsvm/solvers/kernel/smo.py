@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.errors import nearest_name
 from privsvm.solvers.kernel.c_svc import CSVCSolution, SolverOptions, dual_objective, rho_from_gradient
 from privsvm.solvers.kernel.kernels import Kernel
 from privsvm.solvers.kernel.smo_steps import (
@@ -105,11 +104,10 @@ class UniformStreams:
     """Uniform random numbers of R runs, drawn ahead.
 
     A run that draws nothing has None for a generator. Runs may share one: they draw from it one after the other.
-    `complete` tells whether every run has one, and `of_run` numbers the generator of each.
+    `of_run` numbers the generator of each.
     """
 
     def __init__(self, rngs: Sequence[np.random.Generator | None]) -> None:
-        self.complete = all(rng is not None for rng in rngs)
         numbers = {id(rng): number for number, rng in enumerate({id(rng): rng for rng in rngs}.values())}
         self.of_run = np.array([numbers[id(rng)] for rng in rngs], dtype=np.int64)
         self._generators = {numbers[id(rng)]: rng for rng in rngs if rng is not None}
@@ -146,8 +144,7 @@ def solve_smo(
 
     Dense and sparse rows give the same bits. Without a limit on pairs, LIBSVM's applies, ``max(10^7, 100 n)``; the
     cache has room for two kernel rows at least. LIBSVM sorts rows by class before it trains, label +1 first: ties are
-    decided by position, so the same number of steps takes the same order of rows. Raises ValueError for an unknown
-    kernel or selection, labels of one sign, or ``dpwss`` without `rng`, which it draws from.
+    decided by position, so the same number of steps takes the same order of rows. ``dpwss`` draws from `rng`.
     """
     streams = UniformStreams([rng])
     solution = solve_smo_runs(X, y, upper, kernel, options, selection, streams)[0]
@@ -165,16 +162,10 @@ def solve_smo_runs(
     streams: UniformStreams,
 ) -> list[CSVCSolution]:
     """Solve one problem once for each stream, with the bits of as many calls of `solve_smo`; runs share kernel rows."""
-    if selection.name not in SELECTIONS:
-        raise ValueError(f"selection={selection.name!r}: {nearest_name(selection.name, SELECTIONS)}")
     draws = selection.name == "dpwss"
-    if draws and not streams.complete:
-        raise ValueError("rng=None: selection='dpwss' draws; give a generator")
     n, n_runs = X.shape[0], streams.of_run.size
     y = np.array(y, dtype=np.float64)
     upper = np.array(upper, dtype=np.float64)
-    if not (np.any(y > 0) and np.any(y < 0)):
-        raise ValueError("y has labels of one sign only; both +1 and -1 must occur")
     rows, diagonal = _prepare_rows(X, kernel)
     # Overflow: kernel rows are float32, as in LIBSVM.
     if not (np.isfinite(diagonal.astype(np.float32)).all() and np.isfinite(upper).all()):

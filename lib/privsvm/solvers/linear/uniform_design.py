@@ -26,8 +26,6 @@ def uniform_design(n_runs: int) -> np.ndarray:
     lattice points ``(i, h i mod (n + 1))``, i = 1..n, it is the one with the least centred L2 discrepancy. For n = 30
     all h from 1 to 30 qualify, since 31 is prime.
     """
-    if n_runs < 2:
-        raise ValueError(f"n_runs={n_runs!r}: must be at least 2")
     runs = np.arange(1, n_runs + 1)
     lattices = [
         np.column_stack([runs, runs * generator % (n_runs + 1)])
