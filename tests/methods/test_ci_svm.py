@@ -233,15 +233,6 @@ class TestFuzzyCentres:
             assert condensed_rows.label_purity == np.mean(y == condensed_rows.codes[condensed_rows.group_of])
 
 
-def test_unknown_kind_and_no_rows():
-    with pytest.raises(ValueError, match="kind='kmeans'"):
-        condense_rows("kmeans", *rows(9, 2), 3)
-    with pytest.raises(ValueError, match="0 rows"):
-        condense_rows("ci", np.zeros((0, 2)), np.zeros(0, int), 2)
-    with pytest.raises(ValueError, match="rng=None"):
-        condense_rows("fcm", *rows(9, 2), 3)
-
-
 @pytest.mark.parametrize("kind", ["ci", "fcm"])
 def test_every_row_has_a_condensed_row(kind):
     with warnings.catch_warnings():

@@ -165,20 +165,3 @@ class TestAudit:
         assert audit["third_member_error"] is None
         assert audit["membership_auc"] is None
         assert audit["linkage_rate"] == 1.0
-
-    @pytest.mark.parametrize(
-        ("changes", "message"),
-        [
-            ({"rows": np.zeros((0, 2)), "group_of": np.zeros(0, int)}, "0 rows"),
-            ({"group_of": np.zeros(3, int)}, r"group_of has shape \(3,\)"),
-            ({"group_of": np.array([0, 0, 1, 2])}, "group_of=2"),
-            ({"group_of": np.array([0, 0, 1, -1])}, "group_of=-1"),
-            ({"condensed_rows": np.zeros((2, 3))}, "condensed_rows has 3 features"),
-            ({"other_rows": np.zeros((2, 1))}, "other_rows has 1 features"),
-        ],
-    )
-    def test_bad_arguments_are_named(self, changes, message):
-        good = {"rows": np.zeros((4, 2)), "condensed_rows": np.zeros((2, 2)), "group_of": np.array([0, 0, 1, 1]),
-                "other_rows": np.zeros((1, 2))}  # fmt: skip
-        with pytest.raises(ValueError, match=message):
-            audit_condensation(**{**good, **changes}, rng=np.random.default_rng(0))

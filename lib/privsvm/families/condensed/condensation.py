@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from privsvm.constraints import one_of, whole
+from privsvm.constraints import whole
 from privsvm.numerics.rows.rows import squared_distances
 from privsvm.solvers.condensing.condense import (
     condensed_rows,
@@ -65,21 +65,9 @@ class ClusterOptions:
     max_iter: int = 100
 
 
-def condense_rows(
-    kind: str, X: Any, codes: np.ndarray, n_classes: int, *, rng: np.random.Generator | None = None
-) -> Condensed:
-    """Replace training rows by about a third as many, with the default options of a kind.
-
-    Raises ValueError for an unknown kind, no rows, or "fcm" without `rng`.
-    """
-    one_of(*KINDS).check("kind", kind)
-    if X.shape[0] == 0:
-        raise ValueError("X has 0 rows: nothing to condense; give at least one")
-    if kind == "ci":
-        return condense_by_triples(X, codes)
-    if rng is None:
-        raise ValueError("rng=None: fuzzy c-means draws its first centres; give a numpy Generator")
-    return condense_by_centres(X, codes, n_classes, rng)
+def condense_rows(kind: str, X: Any, codes: np.ndarray, n_classes: int, *, rng: Any = None) -> Condensed:
+    """Replace training rows by about a third as many, with the default options of a kind; "fcm" draws from `rng`."""
+    return condense_by_triples(X, codes) if kind == "ci" else condense_by_centres(X, codes, n_classes, rng)
 
 
 def condense_by_triples(X: Any, codes: np.ndarray, scale: str = "min_max", n_threads: int = 1) -> Condensed:
@@ -109,10 +97,7 @@ def condense_by_triples(X: Any, codes: np.ndarray, scale: str = "min_max", n_thr
 
 
 def _scale_features(X: Any) -> Any:
-    """Scale features to [0, 1], or of sparse rows to [-1, 1].
-
-    Constant dense features become 0.
-    """
+    """Scale features to [0, 1], or of sparse rows to [-1, 1]; constant dense features become 0."""
     if scipy.sparse.issparse(X):
         largest = abs(X).max(axis=0).toarray().ravel()
         scaled = scipy.sparse.csr_array(X, copy=True)

@@ -58,14 +58,9 @@ class CondensedClassifier(KernelSVMParameters, SingleModelClassifier):
     def _guarantee(self) -> Guarantee:
         """Return the record of a model."""
 
-    def _svm(self) -> SVMClassifier:
-        """Return the classifier that is trained on the condensed rows."""
-        names = set(SVMClassifier.declared) & set(self.declared)
-        return SVMClassifier(**{name: getattr(self, name) for name in names})
-
     def _train(self, X: Any, y: Any, rng: RandomState) -> None:
         self.check_declared()
-        svm = self._svm()
+        svm = SVMClassifier(**{name: getattr(self, name) for name in SVMClassifier.declared if name in self.declared})
         X, codes = as_training_rows(self, X, y, self.classes)
         resolve_gamma(self.gamma, X)
         condensed = self._condense(X, codes, count_threads(self.n_jobs), rng)

@@ -88,7 +88,10 @@ def recovery_curve(
     m, features = columns.shape
     needed = features + (gamma is not None)
     if counts is None:
-        counts = _default_counts(needed, m - 1)
+        # All that matter around the rows needed, some below, some above.
+        below = np.linspace(1, needed, min(needed, 14)).round().astype(int).tolist()
+        above = [needed - 1, needed + 1, needed + 2, needed * 3 // 2, 2 * needed, 4 * needed]
+        counts = sorted({count for count in [*below, *above] if 1 <= count <= m - 1})
     known_counts = [int(count) for count in counts]
     if not known_counts or min(known_counts) < 1 or max(known_counts) > m - 1:
         raise ValueError(f"counts={known_counts}: numbers of known rows must be from 1 to {m - 1}")
@@ -198,13 +201,6 @@ def _check_columns(columns: np.ndarray, block: np.ndarray) -> np.ndarray:
     return columns
 
 
-def _default_counts(needed: int, most: int) -> list[int]:
-    """About 20 numbers of known rows: all that matter around `needed`, some below, some above."""
-    below = np.linspace(1, needed, min(needed, 14)).round().astype(int).tolist()
-    above = [needed - 1, needed + 1, needed + 2, needed * 3 // 2, 2 * needed, 4 * needed]
-    return sorted({count for count in [*below, *above] if 1 <= count <= most})
-
-
 def _basis(block: np.ndarray, gamma: float | None, features: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Vectors that span the entity's columns, one entry a row, and which rows they are right for.
 
@@ -263,10 +259,7 @@ def _extend_basis(
 
 
 def _span(block: np.ndarray, gamma: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Compute an orthonormal basis of the entity's centred columns, as the block shows them, on the rows it shows.
-
-    And which rows these are.
-    """
+    """Orthonormal basis of the entity's centred columns, as the block shows them on some rows, and which rows."""
     if gamma is None:
         return _basis(block - block.mean(axis=0), None)
     basis, readable = _basis(block, gamma)
