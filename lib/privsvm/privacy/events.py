@@ -39,19 +39,6 @@ def _check_number(name: str, value: Any, low: float, high: float, closed: bool) 
         raise ValueError(f"{name} is {value!r}: must be a finite number {'from' if closed else 'above'} {low:g}{limit}")
 
 
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_COUNT:
-        raise ValueError(f"{name} is {value!r}: must be a whole number from 1 to {_MOST_COUNT}")
-
-
-def _check_events(name: str, value: Any) -> None:
-    if not isinstance(value, tuple) or not value:
-        raise ValueError(f"{name} is {value!r}: must be a tuple of events")
-    for event in value:
-        if not isinstance(event, Event):
-            raise ValueError(f"{name} holds {event!r}: must be an event")
-
-
 @dataclass(frozen=True)
 class Event:
     """The effect of a release on the rows; a base."""
@@ -68,9 +55,13 @@ class Event:
                 case "float":
                     _check_number(name, value, *self.ranges.get(name, (0.0, math.inf, False)))
                 case "int":
-                    _check_count(name, value)
+                    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_COUNT:
+                        raise ValueError(f"{name} is {value!r}: must be a whole number from 1 to {_MOST_COUNT}")
                 case "tuple[Event, ...]":
-                    _check_events(name, value)
+                    if not isinstance(value, tuple) or not value:
+                        raise ValueError(f"{name} is {value!r}: must be a tuple of events")
+                    if wrong := [event for event in value if not isinstance(event, Event)]:
+                        raise ValueError(f"{name} holds {wrong[0]!r}: must be an event")
                 case "Event" if not isinstance(value, Event):
                     raise ValueError(f"{name} is {value!r}: must be an event")
                 case "Gaussian" if not isinstance(value, Gaussian):

@@ -164,10 +164,7 @@ def _judge(
     epsilon: float,
     theorem: Iterable[str] = (),
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Judge facts and numbers.
-
-    Returns the assumptions of a theorem with the gate's around them, and the reasons why nothing is proved.
-    """
+    """Return the assumptions of a theorem with the gate's around them, and the reasons why nothing is proved."""
     facts = facts or Facts()
     assumptions, reasons = facts.judge(neighbours)
     if epsilon > LARGEST_EPSILON:

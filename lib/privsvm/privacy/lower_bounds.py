@@ -59,13 +59,6 @@ def limits(hits: np.ndarray | float, runs: float, miss: float, mixed: bool = Fal
     return low, high
 
 
-def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> np.ndarray:
-    """``log((p - delta) / q)``, at least 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(p - delta > q, (p - delta) / q, 1.0)
-    return np.log(ratio)
-
-
 def counts_bound(
     hits: np.ndarray | float,
     runs: float,
@@ -83,7 +76,9 @@ def counts_bound(
     """
     miss = (1.0 - confidence) / 2.0
     low, high = limits(hits, runs, miss, mixed)[0], limits(other_hits, other_runs, miss, mixed)[1]
-    return _log_ratio(low, high, delta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(low - delta > high, (low - delta) / high, 1.0)
+    return np.log(ratio)
 
 
 def _epsilon_of(mu: float, delta: float) -> float:

@@ -228,11 +228,6 @@ class Risk:
     mu: float
 
 
-def _gaussian_curve(signal: float) -> _Curve:
-    reach = 0.5 * signal * signal + 40.0 * signal
-    return _Curve(functools.partial(gaussian_delta, signal=signal), 0.0, reach, signal)
-
-
 def _laplace_curve(epsilon: float, grid: float) -> _Curve:
     """Curve of one vector with Laplace noise: of one number that moves as far, and of rounding it to a grid."""
 
@@ -347,7 +342,9 @@ def _curves(event: Event, neighbours: Neighbours, laplace_grid: float) -> list[_
         ObjectivePerturbationAccountant(neighbours),
     )
     if exact.knows(event):
-        return [_gaussian_curve(exact.signal(event) * ROUND_UP)]
+        signal = exact.signal(event) * ROUND_UP
+        reach = 0.5 * signal * signal + 40.0 * signal
+        return [_Curve(functools.partial(gaussian_delta, signal=signal), 0.0, reach, signal)]
     curves = []
     if pure.knows(event):
         added = pure.epsilon(event, 0.0) * ROUND_UP
