@@ -165,6 +165,8 @@ def card_content(
     earlier = record.releases[:-1]
     label, classes = str(table.get("label", "the class")), [str(name) for name in record.classes]
     rows = ["the number of rows"] if guarantee.neighbours == "replace_one" else []
+    parameters = record.recipe.get("parameters")
+    balanced = isinstance(parameters, dict) and parameters.get("class_weight") == "balanced"
     return {
         "version": CARD_VERSION,
         "data": account,
@@ -202,7 +204,7 @@ def card_content(
             *([_NOT_CALIBRATED] if measured is None else []),
         ],
         "recipe": record.recipe,
-        "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, _is_balanced(record))),
+        "accuracy": accuracy or (_NOT_MEASURED if measured is None else accuracy_text(measured, balanced)),
         "by_class": [] if measured is None else class_rates(measured, label, classes),
         **({} if measured is None or not measured.groups else {"by_group": _by_group(measured, record)}),
         **({} if measured is None else {"measured": measured.to_card()}),
@@ -216,11 +218,6 @@ def _by_group(measured: HeldBackCounts, record: ModelFile) -> list[str]:
         return [*group_rates(measured, parse_schema(record.table, "the schema").groups), _GROUPS % len(measured.groups)]
     except ValueError as error:
         raise PrivSVMError(f"{RECORD}: {error}; get the model again") from None
-
-
-def _is_balanced(record: ModelFile) -> bool:
-    parameters = record.recipe.get("parameters")
-    return isinstance(parameters, dict) and parameters.get("class_weight") == "balanced"
 
 
 def _describe_unit(unit: str, rows: int, relation: str | None, schema: Schema | None) -> str:

@@ -6,7 +6,7 @@ Cards are rendered again to check them, so that a change of a layout needs a new
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from privsvm.release.documents.explanation import ColumnShare
@@ -51,16 +51,16 @@ def _first_screen(content: Mapping[str, Any]) -> dict[str, Any]:
         "What it may reveal": list(content["in_words"]),
         **({"What it was built on": list(content["built_on"])} if content["built_on"] else {}),
         "How accurate it is": [stated + content["accuracy"], *rates] if rates else stated + content["accuracy"],
-        **({_COLUMNS: list(map(_share_text, content["explained"]["shares"]))} if "explained" in content else {}),
+        **(
+            {_COLUMNS: [str(ColumnShare(*share)) for share in content["explained"]["shares"]]}
+            if "explained" in content
+            else {}
+        ),
         "What is not covered": list(content["not_covered"]),
         "Spent on this table so far": spent,
         **({"Intended use": about["intended_use"]} if "intended_use" in about else {}),
         **({"Who answers for it": ". ".join(owner) + "."} if owner else {}),
     }
-
-
-def _share_text(share: Sequence[Any]) -> str:
-    return str(ColumnShare(*share))
 
 
 def page(card: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +12,6 @@ from privsvm.base.estimators import reason_if_subclass
 from privsvm.base.model_file import read_model
 from privsvm.base.parameters import check_consent
 from privsvm.tables.public_schema import PublicSchema
-
-
-def private_steps(steps: Iterable[tuple[str, Any]]) -> list[str]:
-    """Name the steps of a Pipeline, as ``name (class)``, that are not known to treat each row by itself.
-
-    Steps are ``(name, transformer)``; the model is not among them.
-    """
-    return [
-        f"{name} ({type(step).__name__})"
-        for name, step in steps
-        if step is not None and type(step) is not str and (type(step) is not PublicSchema or reason_if_subclass(step))
-    ]
 
 
 class PrivatePipeline(Pipeline):  # type: ignore[misc]
@@ -65,7 +52,13 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
         if unknown := reason_if_subclass(self):
             return unknown
         steps = self.steps[:-1]
-        unknown_steps = ", ".join(private_steps(steps))
+        unknown_steps = ", ".join(
+            f"{name} ({type(step).__name__})"
+            for name, step in steps
+            if step is not None
+            and type(step) is not str
+            and (type(step) is not PublicSchema or reason_if_subclass(step))
+        )
         reasons = [
             f"steps that may mix private rows before the model: {unknown_steps}" if unknown_steps else None,
             reason_if_subclass(self.steps[-1][1]),

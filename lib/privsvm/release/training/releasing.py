@@ -64,10 +64,6 @@ class Released:
     measured: HeldBackCounts | None = None
 
 
-def _part_of(out: Path) -> Path:
-    return out.with_name(f".{out.name}.part")
-
-
 def _check_free(out: Path) -> None:
     if os.path.lexists(out):
         raise PrivSVMError(f"{out}: exists already, and a release overwrites nothing; give a new folder")
@@ -85,7 +81,7 @@ def _reserve(out: Path) -> Iterator[Path]:
             # Again: another release may have ended in between, and this one would be paid for and have no place.
             try:
                 _check_free(out)
-                yield _part_of(out)
+                yield out.with_name(f".{out.name}.part")
             finally:
                 # While it is locked: a lock on a file that is no longer there counts as none, and is tried again.
                 with contextlib.suppress(OSError):
