@@ -60,10 +60,7 @@ def _compile(names: list[str], folder: Path) -> None:
 
 
 def _marker(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the path of the file that says that a module is compiled.
-
-    Numba files functions by their source's path.
-    """
+    """Return the file that says that a module is compiled; Numba files functions by their source's path."""
     return Path(folder, f"{name}-{hashlib.sha256(os.fsencode(Path(__file__).resolve())).hexdigest()[:8]}")
 
 

@@ -19,6 +19,7 @@ from privsvm.auditing.neighbours import Pair, canaries, make_crowded_pairs, make
 from privsvm.auditing.replays import Release
 from privsvm.numerics.noise.noise_source import NoiseSource, seeded_source
 from privsvm.privacy.events import (
+    NEIGHBOURS,
     Event,
     ExponentialMechanism,
     Gaussian,
@@ -90,19 +91,12 @@ class MethodCell:
     confirmed: bool = False
 
 
-def _refutes(bounds: Sequence[CellBound], guarantee: Guarantee) -> bool:
-    """Whether a bound that a whole run can build on is above the proved or, if none is, the stated epsilon."""
-    limit = guarantee.epsilon_with_system_noise if guarantee.theorem_holds else guarantee.epsilon_requested
-    return any(bound.sure > limit for bound in bounds)
-
-
 def relations_of(estimator_class: Any) -> tuple[Neighbours, ...]:
     """List the relations that an estimator offers; empty for one that states no epsilon to audit."""
     declared = getattr(estimator_class, "declared", {})
     if "neighbours" not in declared or "epsilon" not in declared:
         return ()
-    relations: tuple[Neighbours, ...] = ("replace_one", "add_remove")
-    return tuple(relation for relation in relations if declared["neighbours"].constraint.accepts(relation))
+    return tuple(relation for relation in NEIGHBOURS if declared["neighbours"].constraint.accepts(relation))
 
 
 def worst_parameters(estimator_class: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,6 +305,7 @@ def audit_method(
             guarantee = estimator.release_path(*pair.first, [epsilon], 1, seed).guarantees[0]
             own_delta = float(guarantee.delta or 0.0)
             stated = guarantee.epsilon_requested
+            limit = guarantee.epsilon_with_system_noise if guarantee.theorem_holds else stated
             bounds: tuple[CellBound, ...] = ()
             confirmed = True
             # A bound above the stated epsilon counts only if fresh draws confirm it.
@@ -323,7 +318,7 @@ def audit_method(
                 again = audit_cell(planned.draw, n_draws, stated, own_delta, gaussian or planned.gaussian, planned.plan)
                 if look == "first look":
                     bounds, seen, words = again, planned, audited.words
-                confirmed = _refutes(again, guarantee)
+                confirmed = any(bound.sure > limit for bound in again)
                 if not confirmed:
                     break
             if relation == "add_remove" and gaussian and cost == 1.0:

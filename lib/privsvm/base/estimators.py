@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -299,10 +300,6 @@ def judge_clone(guarantee: Guarantee, composition: bool) -> Guarantee:
     return with_assumption(guarantee, ONE_OF_SEVERAL) if composition else guarantee.without_proof(_MANY_FITS)
 
 
-def _scores_are_linear(estimator: Any) -> bool:
-    return bool(estimator.linear_scores)
-
-
 @one_blas_thread()
 def _labels_of_block(path: Any, classes: np.ndarray, rows: Any) -> np.ndarray:
     labels: np.ndarray = classes[path.codes(path.scores(rows, 0)[:1])[0]]
@@ -379,7 +376,7 @@ class ReleasedClassifier:
         )  # fmt: skip
         write_model(path, self._path, described, self.guarantee_)
 
-    @available_if(_scores_are_linear)  # type: ignore[untyped-decorator]
+    @available_if(operator.attrgetter("linear_scores"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Turn scores into numbers that add up to 1, by a fixed function that reads no rows.
 

@@ -162,7 +162,9 @@ def _check_frame(frame: Any) -> Any:
         if not (types.is_numeric_dtype(column.dtype) or types.is_bool_dtype(column.dtype)) or types.is_complex_dtype(
             column.dtype
         ):
-            if column.dtype == object and all(map(_is_number, column)):
+            if column.dtype == object and all(
+                is_trusted(value) and isinstance(value, (int, float, np.number)) for value in column
+            ):
                 continue
             raise ValueError(f"X: column {name!r} holds values of type {column.dtype}: must hold numbers; encode them")
         if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and bool(column.isna().any()):
@@ -173,16 +175,8 @@ def _check_frame(frame: Any) -> Any:
     return frame
 
 
-def _is_number(value: Any) -> bool:
-    return is_trusted(value) and isinstance(value, (int, float, np.number))
-
-
 def _is_plain(X: Any) -> bool:
-    """Whether `validate_data` would pass rows as they are: its looks at them take as long as a small fit.
-
-    Rows come from `read_rows`. True for an array or a CSR matrix of float64, unless the sum of its numbers
-    is not finite, though they may be.
-    """
+    """Whether `validate_data` would surely pass rows of `read_rows` as they are: its looks take as long as a fit."""
     if type(X) is np.ndarray:
         numbers = X
     elif getattr(X, "format", None) == "csr" and type(X).__module__.startswith("scipy.sparse"):

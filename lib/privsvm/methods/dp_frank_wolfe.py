@@ -165,10 +165,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         return np.hstack([cells(X), constant])
 
     def _slope_cells(self, products: np.ndarray, step: int, n_rows: int) -> np.ndarray:
-        """Slopes of the loss in whole numbers, from products of cells of a row with counts of `step` selections.
-
-        Every number depends on one product and on public numbers alone. `products` is overwritten.
-        """
+        """Slopes of the loss in whole numbers, each from one product with counts of `step` selections; overwrites."""
         products *= float(self.radius) * float(self.data_bound) / 2.0**_FEATURE_BITS / max(step, 1)
         slopes = smoothed_hinge_slopes(products, float(self.smoothing), out=products)
         slopes *= 2.0 ** slope_bits(n_rows)
@@ -202,10 +199,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
 
     @staticmethod
     def _memory(signs: np.ndarray, n_models: int) -> tuple[np.ndarray, np.ndarray]:
-        """Each row's sign (n, models k) for each model and problem, and work space for their margins.
-
-        Fresh memory for every step would cost more than the arithmetic on it.
-        """
+        """Each row's sign (n, models k), and work space for margins: new one for every step would take longer."""
         every_sign = np.tile(signs.T, n_models)
         return every_sign, np.empty_like(every_sign)
 

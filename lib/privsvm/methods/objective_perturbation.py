@@ -101,7 +101,9 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         for epsilon in release.epsilons:
             smoothing = self._smoothing(epsilon, n_vectors)
             mechanism, tol = self._mechanism(epsilon, release.delta, smoothing, rows.shape[1], n_vectors)
-            most_rows = self._most_rows(tol)
+            # Rounding must move weights by less than half of `tol`. Weights are no longer than twice their linear term,
+            # and what rows alone would make of them; the former leaves half of the room.
+            most_rows = count_covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
             check_rows(rows.shape[0], most_rows)
             witness = None
             if release.audit:
@@ -150,14 +152,6 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
                 f"epsilon={epsilon!r}: float64 cannot hold weights as long as its noise; use a larger epsilon"
             )
         return mechanism(tol), tol
-
-    def _most_rows(self, tol: float) -> int:
-        """For how many rows solutions are certified: rounding must move weights by less than half of `tol`.
-
-        Weights are no longer than twice their linear term, and what rows alone would make of them. The former leaves
-        half of the room.
-        """
-        return count_covered_rows(2.0**50 * tol, float(self.C), float(self.data_norm))
 
     def _train(
         self,

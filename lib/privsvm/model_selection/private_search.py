@@ -362,10 +362,7 @@ class PrivateSearch(CloneAware, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return best
 
     def _run(self, rows: Any, codes: np.ndarray, plan: _Plan, index: int, source: NoiseSource) -> _Outcome:
-        """Train one candidate and count with noise the rows that it gets right.
-
-        The rows are those that were checked: the caller's own could count how often they are read.
-        """
+        """Train one candidate and count with noise the checked rows that it gets right."""
         candidate = plan.candidates[index]
         estimator = self._candidate(candidate).set_params(epsilon=plan.epsilon)
         try:

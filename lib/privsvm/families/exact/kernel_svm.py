@@ -151,7 +151,10 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         self.class_weight_ = self._weights(codes)
         upper = self.class_weight_[codes] * weights
         if kept.size < n_rows:
-            self._check_kept(codes, kept)
+            if kept.size == 0:
+                raise ValueError("Invalid input - all samples have zero or negative weights.")
+            if np.unique(codes[kept]).size == 1:
+                raise ValueError("Invalid input - all samples with positive weights belong to the same class.")
             X = X[np.ix_(kept, kept)] if self._takes_kernel_values() else X[kept]
             codes, upper = codes[kept], upper[kept]
         solutions = self._solutions(X, codes, upper)
@@ -185,10 +188,7 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         return rows, codes
 
     def _solutions(self, X: Any, codes: np.ndarray, upper: np.ndarray) -> ClassSolutions:
-        """Solve all pairs for this C.
-
-        An infinite C is replaced by growing bounds, until no variable reaches them.
-        """
+        """Solve all pairs for this C; growing bounds stand for an infinite one until no variable reaches them."""
         n_classes, kernel = len(self.classes_), self._kernel(self._gamma)
         options = self._solver_options(self._n_threads())
         if math.isfinite(self.C):
@@ -286,13 +286,6 @@ class KernelSVM(KernelSVMParameters, SingleModelClassifier):
         if not np.isfinite(weights).all():
             raise ValueError("sample_weight holds NaN or infinity; give finite numbers")
         return weights
-
-    def _check_kept(self, codes: np.ndarray, kept: np.ndarray) -> None:
-        """Raise ValueError unless rows of positive weight have two classes at least."""
-        if kept.size == 0:
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        if np.unique(codes[kept]).size == 1:
-            raise ValueError("Invalid input - all samples with positive weights belong to the same class.")
 
     @property
     @one_blas_thread()

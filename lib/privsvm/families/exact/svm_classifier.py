@@ -28,7 +28,9 @@ _KERNEL = Constraint(
     one_of(*KERNELS).schema,
     f'must be one of {", ".join(KERNELS)}, "precomputed" or a function of two sets of rows',
     f"{', '.join(KERNELS)}, precomputed or callable",
-    also=lambda value: value == "precomputed" if isinstance(value, str) else _is_function(value),
+    also=lambda value: (
+        value == "precomputed" if isinstance(value, str) else callable(value) and not isinstance(value, type)
+    ),
 )
 _PROBABILITY = Constraint(
     {"type": "boolean"},
@@ -44,10 +46,6 @@ _RANDOM_STATE = dataclasses.replace(
     words="int, numpy.random.Generator, numpy.random.RandomState or None",
     types=(np.random.Generator, np.random.RandomState),
 )
-
-
-def _is_function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type)
 
 
 def _has_probabilities(model: Any) -> bool:

@@ -107,12 +107,8 @@ def train_one_norm(
 
     Columns (n, k) are the kernel's for "linear", and for "gaussian" squared distances, so that any gamma can be tried.
     Two classes give one program, more give one for each class against the rest. C and gamma are as in
-    `OneNormClassifier`, and `rng` draws the tuning set, or the folds.
-
-    They are chosen by the paper's rules (section 4.1). C alone: of 1e-7, 1e-6, ..., 1e7 the one with the fewest errors
-    on a random tenth of the rows, after training on the rest. C and gamma: a nested uniform design of 30 runs, two
-    nestings, with five-fold cross-validation of each run. Among equals the smaller C. With fewer than ten rows nothing
-    can be held back: C is 1, and gamma the middle of its range.
+    `OneNormClassifier`, and `rng` draws the tuning set, or the folds; see `tune_on_a_tenth` and `tune_by_design`. With
+    fewer than ten rows nothing can be held back: C is 1, and gamma the middle of its range.
     """
     gaussian = kernel == "gaussian"
     search = gaussian and gamma == TUNE

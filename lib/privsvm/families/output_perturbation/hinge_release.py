@@ -60,8 +60,11 @@ class Features:
 
 
 def rows_before_features(gamma: float) -> tuple[Callable[[Any], Any], str]:
-    """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record."""
-    reach = kernel_reach(gamma)
+    """Clip rows to the reach of a kernel, each by itself and on the finest grid; with the words for the record.
+
+    It is so many lengths ``1 / sqrt(gamma)`` of the kernel, of which rows on the grid lose about a millionth.
+    """
+    reach = min(max(2.0**20 / math.sqrt(max(gamma, _SMALLEST_GAMMA)), 1e-140), 1e140)
     return lambda rows: grid_rows(rows, reach, LARGEST_BITS), clipping_text(reach)
 
 
@@ -81,14 +84,6 @@ def features_by_block(rows: Any, compute: Callable[[Any], Any], n_features: int)
     for start in range(0, rows.shape[0], step):
         features[start : start + step] = compute(rows[start : start + step])
     return features
-
-
-def kernel_reach(gamma: float) -> float:
-    """Public bound on the norm of rows before a feature map: so many lengths ``1 / sqrt(gamma)`` of the kernel.
-
-    On a grid of `privsvm.numerics.rows.row_grid.LARGEST_BITS`, rows lose about a millionth of such a length.
-    """
-    return min(max(2.0**20 / math.sqrt(max(gamma, _SMALLEST_GAMMA)), 1e-140), 1e140)
 
 
 class HingeReleaseClassifier(DescribedRelease, PrivateClassifier):

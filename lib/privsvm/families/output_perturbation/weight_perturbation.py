@@ -62,10 +62,7 @@ class WeightPerturbationClassifier(PrivateClassifier):
     def _guarantee(
         self, fields: dict[str, Any], certificate: tuple[float, int], witness: Witness | None, release: Release
     ) -> Guarantee:
-        """Privacy record of one release, with the certificate of its solution; see `_certificate`.
-
-        `fields` are the common part of all records.
-        """
+        """Privacy record of one release, of common `fields` and the certificate of its solution."""
 
     def _release(self, release: Release) -> LinearPath:
         X, codes, delta = release.rows, release.codes, release.delta

@@ -23,11 +23,7 @@ _FINITE = ("nnan", "ninf", "nsz")
 
 
 class _Code:
-    """Builder of the instructions of an intrinsic.
-
-    It takes the arguments of the code generator of a Numba intrinsic. Arrays are numbered by their position in the
-    arguments.
-    """
+    """Builder of the instructions of a Numba intrinsic, whose arrays are numbered by their position."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         self.context, self.builder, self.arguments = context, builder, arguments

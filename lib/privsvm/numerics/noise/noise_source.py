@@ -55,10 +55,7 @@ NO_TAPE = StepTape(0, *(np.empty((0, 0), dtype=kind) for kind in (np.int64, np.i
 # Typed keys: 1, 1.0 and True are equal, and their texts differ.
 @lru_cache(maxsize=256, typed=True)
 def _text_of(*purpose: str | int) -> bytes:
-    """Write a key's purpose as JSON.
-
-    The same few parts are asked for again in every release.
-    """
+    """Write a key's purpose as JSON; the same few are asked for in every release."""
     return canonical_json(list(purpose)).encode()
 
 

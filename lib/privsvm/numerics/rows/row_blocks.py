@@ -178,10 +178,7 @@ def _past_cache(path: str, flags: int) -> int:
 
 
 def _bytes_at(path: str, offset: int, size: int, past_cache: bool = False) -> memoryview:
-    """Read so many bytes of a file, fewer at its end, into this thread's memory.
-
-    The next call overwrites them.
-    """
+    """Read so many bytes of a file, fewer at its end, into memory that this thread's next call overwrites."""
     # Direct I/O: offsets, lengths and memory must be multiples of a page.
     unit = mmap.PAGESIZE if past_cache else 1
     skipped = offset % unit
@@ -353,10 +350,7 @@ class Table:
 
 
 def _widen(values: np.ndarray) -> np.ndarray:
-    """Return codes, which may be stored in one byte each, as int64.
-
-    Other values unchanged.
-    """
+    """Return codes, which may be stored in one byte each, as int64; other values stay."""
     return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
@@ -386,14 +380,6 @@ def _apply_steps(rows: Any, steps: tuple[Callable[[Any], Any], ...]) -> Any:
     return rows
 
 
-def _densify(rows: Any) -> Any:
-    """Return rows as functions take them: dense arrays.
-
-    Tuples, which some steps return, stay unchanged.
-    """
-    return rows if isinstance(rows, tuple) else dense_rows(rows)
-
-
 def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
     size = max(1, _WORK_NUMBERS // max(width, 1) // _MULTIPLE) * _MULTIPLE
     for low in range(start, stop, size):
@@ -402,10 +388,7 @@ def _pieces(start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Summand:
-    """A function that is summed over rows after steps; see `RowsByBlock.total`.
-
-    Workers get a pickled copy.
-    """
+    """A function that is summed over rows after steps, see `RowsByBlock.total`; workers get a pickled copy."""
 
     steps: tuple[Callable[[Any], Any], ...]
     width: int
@@ -417,7 +400,9 @@ class _Summand:
 
         `first` is the first row's number.
         """
-        return self.function(_densify(rows), *map(_widen, aligned), *self.arguments, first)
+        # Some steps return tuples.
+        rows = rows if isinstance(rows, tuple) else dense_rows(rows)
+        return self.function(rows, *map(_widen, aligned), *self.arguments, first)
 
     def of_block(self, rows: Any, start: int, aligned: tuple[Any, ...]) -> Any:
         """Sum over the rows of a block, piece by piece; `aligned` belongs to the block."""
@@ -434,10 +419,7 @@ def _sum_of_source(source: RowBlocks, start: int, stop: int, aligned: tuple[Any,
 
 
 def _single(array: Any) -> Any:
-    """Convert rows to single precision where that is exact.
-
-    Return other arrays unchanged.
-    """
+    """Convert rows to single precision where that is exact; other arrays stay."""
     if isinstance(array, tuple):
         return tuple(_single(item) for item in array)
     if not isinstance(array, np.ndarray) or array.ndim != 2:
