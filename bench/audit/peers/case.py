@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+DELTA = 1e-5
+# Options of `Case`: a row is added; the release is a Gaussian mechanism besides.
+ADDED = {"relation": "add_remove"}
+GAUSSIAN = {**ADDED, "delta": DELTA, "gaussian": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +50,23 @@ def release(function: Callable[[np.ndarray, np.ndarray], Any]) -> Callable[[], R
 def clip_feature(X: np.ndarray, low: float = -1.0, high: float = 1.0) -> np.ndarray:
     """Return the first feature, cut at public bounds."""
     return np.clip(X[:, 0], low, high)
+
+
+def two_classes(codes: Sequence[int], size: float) -> dict[str, np.ndarray]:
+    """Return rows of two classes on a line, this far from 0, and their labels, as options of `Case`."""
+    labels = np.asarray(codes)
+    return {"X": np.where(labels == 1, size, -size)[:, None], "y": labels}
+
+
+def load_file(package: str, name: str) -> Any:
+    """Load one file of a package that needs more than is installed here."""
+    (path,) = [file for file in importlib.metadata.files(package) or () if file.name == f"{name}.py"]
+    spec = importlib.util.spec_from_file_location(name, str(path.locate()))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def pair(words: str, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:

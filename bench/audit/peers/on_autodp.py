@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 from autodp.calibrator_zoo import ana_gaussian_calibrator
 from autodp.mechanism_zoo import ExactGaussianMechanism
-from case import Case, clip_feature, release
+from case import DELTA, GAUSSIAN, Case, clip_feature, release
 
 PACKAGE = "autodp"
-_DELTA = 1e-5
 _RNG = np.random.default_rng()
-_SIGMA = ana_gaussian_calibrator()(ExactGaussianMechanism, 1.0, _DELTA).params["sigma"]
+_SIGMA = ana_gaussian_calibrator()(ExactGaussianMechanism, 1.0, DELTA).params["sigma"]
 
 CASES = [
     Case(
         "Gaussian sum",
         release(lambda X, y: clip_feature(X).sum() + _RNG.normal(0.0, _SIGMA)),
         4000,
-        options={"relation": "add_remove", "delta": _DELTA, "gaussian": True},
+        options=GAUSSIAN,
     ),
 ]

@@ -8,7 +8,7 @@ from unittest import mock
 
 import diffprivlib.models.logistic_regression as module
 import numpy as np
-from case import Case, clip_feature, pair, release
+from case import Case, clip_feature, pair, release, two_classes
 from diffprivlib import tools
 from diffprivlib.mechanisms import Vector
 from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
@@ -72,12 +72,6 @@ class ExactIntercept(AsItIs):
         return self
 
 
-def _rows() -> tuple[np.ndarray, np.ndarray]:
-    """Return two classes on a line."""
-    labels = np.repeat([0, 1], 100)
-    return np.where(labels == 1, 1.0, -1.0)[:, None], labels
-
-
 class Linear(LinearRegression):
     """Linear regression on features and labels from 0 to 1."""
 
@@ -106,7 +100,7 @@ CASES = [
         ScaleOfTheRows,
         1500,
         source="planted",
-        options=dict(zip(("X", "y"), _rows(), strict=True)),
+        options=two_classes([0] * 100 + [1] * 100, 1.0),
     ),
     Case("an eighth of the noise", AnEighthOfTheNoise, 3000, source="planted"),
     Case("mean", release(lambda X, y: tools.mean(X, bounds=(-1.0, 1.0))), 2000),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dp_accounting
 import numpy as np
-from case import Case, clip_feature, release
+from case import ADDED, DELTA, GAUSSIAN, Case, clip_feature, release
 from dp_accounting.pld import PLDAccountant
 
 PACKAGE = "dp-accounting"
-_DELTA, _STEPS = 1e-5, 16
+_STEPS = 16
 _RNG = np.random.default_rng()
 
 
 def _multiplier(event: object) -> float:
     return float(
         dp_accounting.calibrate_dp_mechanism(
-            PLDAccountant, event, 1.0, _DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
+            PLDAccountant, event, 1.0, DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
         )
     )
 
@@ -43,13 +43,13 @@ def _batches_in_turn(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 CASES = [
-    Case("Gaussian sum", release(_sum), 4000, options={"relation": "add_remove", "delta": _DELTA, "gaussian": True}),
-    Case("sums of random batches", release(_random_batches), 4000, options={"relation": "add_remove", "delta": _DELTA}),
+    Case("Gaussian sum", release(_sum), 4000, options=GAUSSIAN),
+    Case("sums of random batches", release(_random_batches), 4000, options={**ADDED, "delta": DELTA}),
     Case(
         "noise for random batches, batches in turn",
         release(_batches_in_turn),
         4000,
         source="Chua et al., How private are DP-SGD implementations? (2024)",
-        options={"relation": "add_remove", "delta": _DELTA, "gaussian": True},
+        options=GAUSSIAN,
     ),
 ]

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from case import Case
+from case import DELTA, Case, two_classes
 from interpret.privacy import DPExplainableBoostingClassifier
 
 PACKAGE = "interpret-core"
-_DELTA = 1e-5
-
-
-def _rows() -> dict[str, np.ndarray]:
-    labels = np.arange(20) % 2
-    return {"X": np.where(labels == 1, 0.5, -0.5)[:, None], "y": labels}
+_OPTIONS = {"delta": DELTA, **two_classes([0, 1] * 10, 0.5)}
 
 
 class Boosted(DPExplainableBoostingClassifier):
@@ -23,7 +18,7 @@ class Boosted(DPExplainableBoostingClassifier):
     def __init__(self, privacy_bounds: Any = ((-1.0, 1.0),)) -> None:
         super().__init__(
             epsilon=1.0,
-            delta=_DELTA,
+            delta=DELTA,
             feature_types=["continuous"],
             privacy_bounds=privacy_bounds if privacy_bounds is None else np.array(privacy_bounds),
             max_rounds=4,
@@ -34,12 +29,12 @@ class Boosted(DPExplainableBoostingClassifier):
 
 
 CASES = [
-    Case("DP-EBM", Boosted, 1000, options={"delta": _DELTA, **_rows()}),
+    Case("DP-EBM", Boosted, 1000, options=_OPTIONS),
     Case(
         "DP-EBM without bounds",
         lambda: Boosted(None),
         600,
         source="its warning: bounds come from the rows",
-        options={"delta": _DELTA, **_rows()},
+        options=_OPTIONS,
     ),
 ]

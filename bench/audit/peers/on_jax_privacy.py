@@ -9,20 +9,18 @@ import dp_accounting
 import jax
 import jax.numpy as jnp
 import numpy as np
-from case import Case, release
+from case import DELTA, GAUSSIAN, Case, release
 from dp_accounting.pld import PLDAccountant
 from jax_privacy.clipping import clipped_grad
 from jax_privacy.noise_addition import gaussian_privatizer
 
 PACKAGE = "jax-privacy"
-_DELTA = 1e-5
 _MULTIPLIER = float(
     dp_accounting.calibrate_dp_mechanism(
-        PLDAccountant, dp_accounting.GaussianDpEvent, 1.0, _DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
+        PLDAccountant, dp_accounting.GaussianDpEvent, 1.0, DELTA, dp_accounting.ExplicitBracketInterval(0.1, 20.0)
     )
 )
 _RNG = np.random.default_rng()
-_GAUSSIAN = {"relation": "add_remove", "delta": _DELTA, "gaussian": True}
 
 
 def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
@@ -39,6 +37,6 @@ def _step(norm: float) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 
 CASES = [
-    Case("one step", release(_step(1.0)), 2000, options=_GAUSSIAN),
-    Case("one step, noise of another norm", release(_step(4.0)), 2000, source="planted", options=_GAUSSIAN),
+    Case("one step", release(_step(1.0)), 2000, options=GAUSSIAN),
+    Case("one step, noise of another norm", release(_step(4.0)), 2000, source="planted", options=GAUSSIAN),
 ]

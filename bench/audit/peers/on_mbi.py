@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case, clip_feature, release
+from case import ADDED, Case, clip_feature, release
 from mbi import Domain, LinearMeasurement
 from mbi.estimation import MirrorDescent
 
@@ -34,13 +34,13 @@ CASES = [
         "cells that add up to a noisy total",
         release(_estimate_cells(lambda y, counts: max(1.0, float(counts.sum())))),
         400,
-        options={"relation": "add_remove"},
+        options=ADDED,
     ),
     Case(
         "cells that add up to the number of rows",
         release(_estimate_cells(lambda y, counts: float(len(y)))),
         400,
         source="planted: the number of rows is private where rows are added",
-        options={"relation": "add_remove"},
+        options=ADDED,
     ),
 ]

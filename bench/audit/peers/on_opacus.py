@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from case import Case, release
+from case import ADDED, DELTA, GAUSSIAN, Case, release
 from opacus import PrivacyEngine
 from opacus.accountants.utils import get_noise_multiplier
 from torch.utils.data import DataLoader, TensorDataset
 
 PACKAGE = "opacus"
-_DELTA = 1e-5
 _MULTIPLIER = get_noise_multiplier(
-    target_epsilon=1.0, target_delta=_DELTA, sample_rate=1.0, steps=1, accountant="rdp", epsilon_tolerance=1e-4
+    target_epsilon=1.0, target_delta=DELTA, sample_rate=1.0, steps=1, accountant="rdp", epsilon_tolerance=1e-4
 )
-_GAUSSIAN = {"relation": "add_remove", "delta": _DELTA, "gaussian": True}
 torch.set_num_threads(1)
 
 
@@ -56,19 +54,19 @@ def _step(width: int, reduction: str, average: bool = False) -> Callable[[np.nda
 
 
 CASES = [
-    Case("one step, sums", release(_step(1, "sum")), 4000, options=_GAUSSIAN),
+    Case("one step, sums", release(_step(1, "sum")), 4000, options=GAUSSIAN),
     Case(
         "one step, the average gradient clipped",
         release(_step(1, "sum", average=True)),
         4000,
         source="planted, as in Tramèr et al., Debugging differential privacy (2022)",
-        options=_GAUSSIAN,
+        options=GAUSSIAN,
     ),
     Case(
         "one step, means of 2 or 3 rows, 64 weights",
         release(_step(64, "mean")),
         1000,
         source="meta-pytorch/opacus#571, #819: the number of rows divides sum and noise",
-        options={"relation": "add_remove", "delta": _DELTA},
+        options={**ADDED, "delta": DELTA},
     ),
 ]

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-from case import Case, release
+from case import ADDED, DELTA, Case, release
 
 PACKAGE = "opendp"
 dp.enable_features("contrib", "idealized-numerics")
 _ROWS = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-_DELTA = 1e-5
 
 
 def _sum(scale: float, noise: Any) -> Any:
@@ -20,12 +19,12 @@ def _sum(scale: float, noise: Any) -> Any:
 
 
 def _approximate(scale: float) -> Any:
-    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(_sum(scale, dp.m.then_gaussian)), delta=_DELTA)
+    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(_sum(scale, dp.m.then_gaussian)), delta=DELTA)
 
 
 # A replaced row is one removed and one added.
 _LAPLACE = _sum(dp.binary_search_param(lambda s: _sum(s, dp.m.then_laplace), d_in=2, d_out=1.0), dp.m.then_laplace)
-_GAUSSIAN = _approximate(dp.binary_search_param(_approximate, d_in=2, d_out=(1.0, _DELTA)))
+_GAUSSIAN = _approximate(dp.binary_search_param(_approximate, d_in=2, d_out=(1.0, DELTA)))
 _COUNT = _ROWS >> dp.t.then_count() >> dp.m.then_laplace(1.0)
 _COIN = dp.m.make_randomized_response_bool(math.e / (1.0 + math.e))
 _CHOICE = dp.m.make_noisy_max(
@@ -43,9 +42,9 @@ CASES = [
         "Gaussian sum",
         release(lambda X, y: _GAUSSIAN(X[:, 0].tolist())),
         4000,
-        options={"delta": _DELTA, "gaussian": True},
+        options={"delta": DELTA, "gaussian": True},
     ),
-    Case("geometric count", release(lambda X, y: _COUNT(X[:, 0].tolist())), 4000, options={"relation": "add_remove"}),
+    Case("geometric count", release(lambda X, y: _COUNT(X[:, 0].tolist())), 4000, options=ADDED),
     Case("randomised response", release(lambda X, y: _COIN(bool(y[-1]))), 4000),
     Case("report noisy max", release(lambda X, y: _CHOICE(_label_counts(y))), 4000),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pipeline_dp
-from case import Case, release
+from case import ADDED, Case, release
 
 PACKAGE = "pipeline-dp"
 _EXTRACTORS = pipeline_dp.DataExtractors(
@@ -30,5 +30,5 @@ def _aggregate(X: np.ndarray, y: np.ndarray) -> list[float]:
 
 
 CASES = [
-    Case("count and sum", release(_aggregate), 2000, options={"delta": 1e-6, "relation": "add_remove"}),
+    Case("count and sum", release(_aggregate), 2000, options={**ADDED, "delta": 1e-6}),
 ]

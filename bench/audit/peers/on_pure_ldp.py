@@ -10,18 +10,18 @@ from pure_ldp.frequency_oracles.direct_encoding import DEClient
 from pure_ldp.frequency_oracles.unary_encoding import UEClient
 
 PACKAGE = "pure-ldp"
-ANSWERS = 4
-_DIRECT = DEClient(1.0, ANSWERS)
+_ANSWERS = 4
+_DIRECT = DEClient(1.0, _ANSWERS)
 
 
-def unary(optimised: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def _unary(optimised: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Publish the unary encoding of the last label."""
-    client = UEClient(1.0, ANSWERS, use_oue=optimised)
+    client = UEClient(1.0, _ANSWERS, use_oue=optimised)
     return lambda X, y: client.privatise(int(y[-1]) + 1)
 
 
 CASES = [
-    Case("symmetric unary encoding", release(unary(False)), 20_000),
-    Case("optimised unary encoding", release(unary(True)), 20_000),
-    Case("direct encoding", release(lambda X, y: np.eye(ANSWERS)[_DIRECT.privatise(int(y[-1]) + 1)]), 20_000),
+    Case("symmetric unary encoding", release(_unary(False)), 20_000),
+    Case("optimised unary encoding", release(_unary(True)), 20_000),
+    Case("direct encoding", release(lambda X, y: np.eye(_ANSWERS)[_DIRECT.privatise(int(y[-1]) + 1)]), 20_000),
 ]

@@ -1,14 +1,11 @@
-"""pure-LDP before the repair of its unary encoding."""
+"""pure-LDP before the repair of its unary encodings."""
 
 from __future__ import annotations
 
-from case import Case, release
-from on_pure_ldp import unary
+import dataclasses
 
-PACKAGE = "pure-ldp"
+import on_pure_ldp as present
+
+PACKAGE = present.PACKAGE
 _REPORT = "Arcolezi and Gambs (2023); Samuel-Maddock/pure-LDP#11"
-
-CASES = [
-    Case("symmetric unary encoding", release(unary(False)), 20_000, source=_REPORT),
-    Case("optimised unary encoding", release(unary(True)), 20_000, source=_REPORT),
-]
+CASES = [dataclasses.replace(case, source=_REPORT) for case in present.CASES[:2]]

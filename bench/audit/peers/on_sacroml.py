@@ -2,89 +2,45 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from case import Case
+from case import Case, Release, load_file, release, two_classes
 
 PACKAGE = "sacroml"
+_DPSVC = load_file(PACKAGE, "dp_svc").DPSVC
 
 
-def _dp_svc() -> Any:
-    """Load the file of DPSVC alone: the package needs more than we install."""
-    (path,) = [file for file in importlib.metadata.files("sacroml") or () if file.name == "dp_svc.py"]
-    spec = importlib.util.spec_from_file_location("dp_svc", path.locate())
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.DPSVC
+def _publish(quantity: Callable[[Any], Any], gamma: Any = 0.5) -> Callable[[], Release]:
+    """Publish a quantity of the trained model."""
+
+    def publish(X: np.ndarray, y: np.ndarray) -> Any:
+        model = _DPSVC(C=1.0, gamma=gamma, dhat=4, eps=1.0)
+        model.fit(X, y)
+        return quantity(model)
+
+    return release(publish)
 
 
-class Published:
-    """The noisy weights; subclasses take another published quantity."""
+def _platt(model: Any) -> np.ndarray:
+    """Take the scaling of probabilities, fitted on the true labels."""
+    return np.append(model.platt_transform.coef_.ravel(), model.platt_transform.intercept_)
 
-    epsilon = 1.0
-    gamma: Any = 0.5
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Published:
-        self._model = _DPSVC(C=1.0, gamma=self.gamma, dhat=4, eps=self.epsilon)
-        self._model.fit(X, y)
-        self.published_ = self.number()
-        return self
-
-    def number(self) -> np.ndarray:
-        # The directions are random and public; their weights have noise.
-        return np.asarray(self._model.noisy_weights)
-
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
-        return np.zeros(1)
-
-
-class Intercept(Published):
-    """The intercept, which has no noise."""
-
-    def number(self) -> np.ndarray:
-        return np.asarray(self._model.intercept)
-
-
-class Platt(Published):
-    """The scaling of probabilities, fitted on the true labels."""
-
-    def number(self) -> np.ndarray:
-        return np.append(self._model.platt_transform.coef_.ravel(), self._model.platt_transform.intercept_)
-
-
-class Gamma(Published):
-    """The kernel's width, read from the variance of the rows."""
-
-    gamma = "scale"
-
-    def number(self) -> np.ndarray:
-        return np.array([self._model.gamma])
-
-
-def _rows() -> tuple[np.ndarray, np.ndarray]:
-    """Return two classes on a line; further rows keep variances apart."""
-    labels = np.repeat([0, 1], 5)
-    return np.where(labels == 1, 0.5, -0.5)[:, None], labels
-
-
-_DPSVC = _dp_svc()
 
 _NO_NOISE = "its code: computed from the rows, without noise"
 
 CASES = [
-    Case("DPSVC, its noisy weights alone", Published, 1000),
-    Case("DPSVC, its offset", Intercept, 600, source=_NO_NOISE),
+    # The directions are random and public; their weights have noise.
+    Case("DPSVC, its noisy weights alone", _publish(lambda model: model.noisy_weights), 1000),
+    Case("DPSVC, its offset", _publish(lambda model: model.intercept), 600, source=_NO_NOISE),
     Case(
         'DPSVC, its width with gamma="scale"',
-        Gamma,
+        _publish(lambda model: model.gamma, gamma="scale"),
         600,
         source=_NO_NOISE,
-        options=dict(zip(("X", "y"), _rows(), strict=True)),
+        # Several rows keep variances apart.
+        options=two_classes([0] * 5 + [1] * 5, 0.5),
     ),
-    Case("DPSVC, its Platt scaling", Platt, 1500, source=_NO_NOISE),
+    Case("DPSVC, its Platt scaling", _publish(_platt), 1500, source=_NO_NOISE),
 ]

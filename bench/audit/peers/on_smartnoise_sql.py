@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import snsql
-from case import Case, clip_feature, release
+from case import ADDED, Case, clip_feature, release
 
 PACKAGE = "smartnoise-sql"
 _COLUMN = {"type": "float", "lower": -1.0, "upper": 1.0, "nullable": False}
@@ -25,6 +25,5 @@ def _ask_query(query: str) -> Callable[[np.ndarray, np.ndarray], float]:
 
 _COUNT, _SUM = "SELECT COUNT(*) AS n FROM main.t", "SELECT SUM(x) AS n FROM main.t"
 CASES = [
-    Case(name, release(_ask_query(query)), 400, options={"relation": "add_remove"})
-    for name, query in (("count", _COUNT), ("sum", _SUM))
+    Case(name, release(_ask_query(query)), 400, options=ADDED) for name, query in (("count", _COUNT), ("sum", _SUM))
 ]
