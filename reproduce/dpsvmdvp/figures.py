@@ -27,16 +27,12 @@ def _values(dataset: str, what: str) -> Sequence[float]:
     return EPSILONS if what == "epsilon" else VARIED[what][dataset]
 
 
-def _line(
-    distributions: Mapping[str, Distribution], dataset: str, what: str, method: str, metric: str
-) -> tuple[list[float], list[Distribution]]:
-    """Points of a line that there are."""
-    points = [
-        (float(value), distributions[cell])
-        for value in _values(dataset, what)
-        if (cell := f"panel/{dataset}/{what}={value:g}/{method}/{metric}") in distributions
-    ]
-    return [value for value, _ in points], [item for _, item in points]
+def _line(distributions: Mapping[str, Distribution], dataset: str, what: str, method: str, metric: str) -> Line:
+    """Draw a line through the points that there are, with the central 95 % of our runs."""
+    cells = {float(value): f"panel/{dataset}/{what}={value:g}/{method}/{metric}" for value in _values(dataset, what)}
+    items = {value: distributions[cell] for value, cell in cells.items() if cell in distributions}
+    levels = [LEVELS.index(level) for level in (0.025, 0.5, 0.975)]
+    return Line(method, list(items), [tuple(item.quantiles[level] for level in levels) for item in items.values()])
 
 
 def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) -> list[Panel]:
@@ -45,13 +41,7 @@ def panels(texts: Mapping[str, str], distributions: Mapping[str, Distribution]) 
     for dataset, figures in _FIGURES.items():
         for figure, what in figures:
             for letter, metric in zip("abc", METRICS, strict=True):
-                lines = []
-                for method in METHODS:
-                    values, items = _line(distributions, dataset, what, method, metric)
-                    bands = [
-                        tuple(item.quantiles[LEVELS.index(level)] for level in (0.025, 0.5, 0.975)) for item in items
-                    ]
-                    lines.append(Line(method, values, [tuple(float(bound) for bound in band) for band in bands]))
+                lines = [_line(distributions, dataset, what, method, metric) for method in METHODS]
                 marks, points = [], []
                 if metric == "accuracy" and what == "epsilon":
                     marks = [

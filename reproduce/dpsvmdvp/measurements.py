@@ -6,15 +6,14 @@ import statistics
 from collections.abc import Iterator
 
 from reproduce.engine.experiment import Experiment, Results
+from reproduce.engine.jobs import finished_jobs
 from reproduce.engine.measurements import Measurement, measure
 
 
 def budget(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Curves of Figures 1 and 2 for each variant and option: mean accuracies at the epsilons of the settings."""
-    for job, parameters in experiment.all_jobs().items():
-        if job not in results:
-            continue
-        result, dataset = results[job], parameters["dataset"]
+    for parameters, result in finished_jobs(experiment, results):
+        dataset = parameters["dataset"]
         option = f"scaling {parameters['scaling']}; C={parameters['C']:g}"
         for variant in parameters["variants"]:
             curve = [statistics.fmean(draws) for draws in result["variants"][variant]]

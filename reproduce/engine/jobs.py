@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from privsvm.files import read_json, write_json
 from privsvm.registry import implementations, module_name
 from privsvm_bench.workflow.sources import closure_digest
 from reproduce.engine.context import Context, MissingError
-from reproduce.engine.experiment import Experiment
+from reproduce.engine.experiment import Experiment, Result, Results
 
 
 def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[str]:
@@ -24,6 +24,13 @@ def code_entries(experiment: Experiment, parameters: Mapping[str, Any]) -> list[
     method = parameters.get("estimator")
     named = [module_name(method)] if method in implementations() else []
     return [experiment.module(experiment.run), "reproduce.engine.context", *named]
+
+
+def finished_jobs(experiment: Experiment, results: Results) -> Iterator[tuple[Mapping[str, Any], Result]]:
+    """Yield the parameters and the result of each job that has one."""
+    for job, parameters in experiment.all_jobs().items():
+        if job in results:
+            yield parameters, results[job]
 
 
 def run_job(experiment: Experiment, job: str, folder: str | Path, parameters: Mapping[str, Any] | None = None) -> bool:

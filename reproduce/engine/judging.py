@@ -233,28 +233,20 @@ def judge(
 
     Returns judgements in the order of `numbers`, and a column for each rule that has a cell with a distribution.
     """
-    values = {printed.id: float(printed.text) for printed in numbers if printed.text}
-    by_rule: dict[str, list[Printed]] = {}
-    for printed in numbers:
-        if printed.text:
-            by_rule.setdefault(printed.rule, []).append(printed)
-    columns: dict[str, Column] = {}
-    undecided: dict[str, bool] = {}
-    for rule, members in by_rule.items():
-        cells = [(printed, distributions[printed.id]) for printed in members if printed.compared
-                 and printed.id in distributions]  # fmt: skip
-        if cells:
-            columns[rule] = _column(rule, cells)
-            undecided[rule] = all(_reason_against(printed) for printed, _ in cells)
-    p_values = {
-        printed.id: two_sided(values[printed.id], printed.unit, distributions[printed.id])
-        for printed in numbers
-        if printed.compared and printed.id in distributions
-    }
+    # Rules come in the order of their first numbers.
+    by_rule: dict[str, list[tuple[Printed, Distribution]]] = {printed.rule: [] for printed in numbers if printed.text}
     by_family: dict[str, list[float]] = {}
+    p_values: dict[str, float] = {}
     for printed in numbers:
-        if printed.id in p_values and not _reason_against(printed) and distributions[printed.id].statistic != "exact":
+        item = distributions.get(printed.id)
+        if not printed.compared or item is None:
+            continue
+        by_rule[printed.rule].append((printed, item))
+        p_values[printed.id] = two_sided(float(printed.text), printed.unit, item)
+        if not _reason_against(printed) and item.statistic != "exact":
             by_family.setdefault(printed.family, []).append(p_values[printed.id])
+    columns = [_column(rule, cells) for rule, cells in by_rule.items() if cells]
+    undecided = {rule: all(_reason_against(printed) for printed, _ in cells) for rule, cells in by_rule.items()}
     limits = {family: step_up(members) for family, members in by_family.items()}
     judgements = [
         _judge_one(
@@ -262,7 +254,7 @@ def judge(
         )
         for printed in numbers
     ]  # fmt: skip
-    return judgements, _judge_columns(list(columns.values()), undecided)
+    return judgements, _judge_columns(columns, undecided)
 
 
 def _reason_against(printed: Printed) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,16 +17,11 @@ from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
 from reproduce.engine.judging import CENTRAL, DECIDED, VERDICTS, Column, Judgement
 from reproduce.engine.panels import charts_of, legend, panel_svg
-from reproduce.engine.printed import NOT_JUDGED, Paper, Passage, PrintedPaper, count, interval
-from reproduce.engine.rendering import environment
+from reproduce.engine.printed import NOT_JUDGED, Passage, PrintedPaper, count, interval
+from reproduce.engine.rendering import anchor, environment
 
 # Tables of at most so many numbers are open from the start.
 _SMALL = 60
-
-
-def anchor(name: str) -> str:
-    """Return the name of a row on the page."""
-    return "n-" + re.sub(r"[^A-Za-z0-9.=]+", "-", name)
 
 
 def count_undecided(judged: PrintedPaper) -> dict[str, int]:
@@ -107,62 +100,24 @@ def tails(judged: PrintedPaper) -> tuple[int, float, float, float] | None:
     return len(fits), float(low), float(middle), float(high)
 
 
-def _add(later_run: float, seconds: float | None) -> float | None:
-    return None if seconds is None else later_run + seconds
-
-
-def _time(seconds: float | None) -> str:
-    """Say how long a rerun takes."""
-    if seconds is None:
-        return "not timed"
-    if seconds < 1.0:
-        return "under 1 s"
-    digits = math.floor(math.log10(seconds))
-    return f"about {round(seconds, -digits + 1 if digits else 0):g} s"
-
-
-def _row(judged: PrintedPaper, judgement: Judgement, seconds: float | None) -> dict[str, Any]:
-    printed, item = judgement.printed, judgement.distribution
-    numbers = [short_number(value, digits=5) for value in interval(item)] if item else ["–", "", ""]
-    exact = item is not None and item.statistic == "exact"
-    return {
-        "anchor": anchor(printed.id),
-        "printed": printed,
-        "ours": numbers[0],
-        "interval": "exact" if exact else f"{numbers[1]} to {numbers[2]}" if item else "–",
-        "percentile": "–" if judgement.percentile is None else f"{100 * judgement.percentile:.1f} %",
-        "runs": item.runs if item else "–",
-        "verdict": judgement.verdict,
-        "reading": judged.reading(judgement),
-        "command": command(judged.paper.name, printed),
-        "time": _time(seconds),
-    }
-
-
 def maps(judged: PrintedPaper) -> list[dict[str, Any]]:
     """Lay out the verdicts of a paper: a map for each table, a line for each dataset, a cell for each number."""
-    lines: dict[str, dict[str, list[dict[str, str]]]] = {}
-    verdicts: dict[str, list[str]] = {}
+    cells = []
     for judgement in judged.judgements:
         printed, item = judgement.printed, judgement.distribution
         ours = "none" if item is None else short_number(item.median, digits=5)
         level = "" if judgement.percentile is None else f", percentile {100 * judgement.percentile:.1f} %"
         what = ", ".join(label for label in (printed.dataset, printed.method, printed.setting, printed.metric) if label)
-        cell = {
-            "kind": judgement.verdict.replace(" ", "-"),
-            "place": f"{judged.paper.name}.html#{anchor(printed.id)}",
-            "tip": f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.verdict}",
-        }
-        lines.setdefault(printed.family, {}).setdefault(printed.dataset or "all", []).append(cell)
-        verdicts.setdefault(printed.family, []).append(judgement.verdict)
+        tip = f"{what}: printed {printed.text or 'lost'}, ours {ours}{level}: {judgement.verdict}"
+        cells.append((printed.family, printed.dataset or "all", judgement.verdict, printed.id, tip))
     for claim in judged.claims:
-        cell = {
-            "kind": claim.verdict.replace(" ", "-"),
-            "place": f"{judged.paper.name}.html#{anchor('claim/' + claim.id)}",
-            "tip": f"{claim.text}: {claim.ours or 'nothing'}: {claim.verdict}",
-        }
-        lines.setdefault("statements", {}).setdefault("text", []).append(cell)
-        verdicts.setdefault("statements", []).append(claim.verdict)
+        tip = f"{claim.text}: {claim.ours or 'nothing'}: {claim.verdict}"
+        cells.append(("statements", "text", claim.verdict, f"claim/{claim.id}", tip))
+    lines: dict[str, dict[str, list[tuple[str, str, str]]]] = {}
+    verdicts: dict[str, list[str]] = {}
+    for table, line, *cell in cells:
+        lines.setdefault(table, {}).setdefault(line, []).append((cell[0], cell[1], cell[2]))
+        verdicts.setdefault(table, []).append(cell[0])
     return [{"name": name, "lines": values, "counts": count(verdicts[name])} for name, values in lines.items()]
 
 
@@ -201,20 +156,6 @@ def summary(judged: PrintedPaper) -> dict[str, Any]:
     }
 
 
-def _sources(paper: Paper, sources: Sources) -> list[dict[str, str]]:
-    """List the measured datasets of each table, when each was measured and confirmed, and on which machines."""
-    return [
-        {
-            "table": table,
-            "entry": entry,
-            "sentence": sources.sentence(table, entry),
-            "machines": "; ".join(dict.fromkeys(item["machine"] for item in source["measured"])),
-        }
-        for table in paper.experiments
-        for entry, source in sources.entries(table).items()
-    ]
-
-
 def _list_measurements(judged: PrintedPaper, experiments: Iterable[Experiment]) -> list[dict[str, Any]]:
     """List the measurements of each experiment by table, and draw its charts."""
     result = []
@@ -236,15 +177,12 @@ def _list_measurements(judged: PrintedPaper, experiments: Iterable[Experiment]) 
 def index_page(judged: Sequence[PrintedPaper]) -> str:
     """Render the overview of all papers: each in short, and every table as a map of its verdicts."""
     papers = [summary(paper) for paper in judged]
-    return (
-        environment()
-        .get_template("index.html.jinja")
-        .render(
-            judged=papers,
-            printed=sum(item["printed"] for item in papers),
-            undecided=sum(item["counts"]["cannot discriminate"] for item in papers),
-            meanings=VERDICTS,
-        )
+    template = environment().get_template("index.html.jinja")
+    return template.render(
+        judged=papers,
+        printed=sum(item["printed"] for item in papers),
+        undecided=sum(item["counts"]["cannot discriminate"] for item in papers),
+        meanings=VERDICTS,
     )
 
 
@@ -263,55 +201,38 @@ def paper_page(
     judged: PrintedPaper, draws: Sequence[Draws], sources: Sources, experiments: Iterable[Experiment] = ()
 ) -> str:
     """Render the page of a paper as HTML that makes no network request; `draws` are all of the paper."""
-    families: dict[str, dict[str, Any]] = {}
-    times, reruns = recorded_seconds(sources, draws), rerun_seconds(sources, judged.paper.name)
-    later_run = reruns.get(LATER_RUN, 0.0)
-    for judgement in judged.judgements:
-        family = families.setdefault(judgement.printed.family, {"groups": {}, "verdicts": []})
-        family["groups"].setdefault(judgement.printed.dataset or "all", []).append(
-            _row(judged, judgement, _add(later_run, expected_seconds(times, draws, judged.paper, judgement.printed)))
-        )
-        family["verdicts"].append(judgement.verdict)
-    columns = [(column, calibration([column])) for column in judged.columns]
+    families: dict[str, dict[str, list[tuple[Judgement, float | None]]]] = {}
+    times = recorded_seconds(sources, draws)
+    for row in judged.judgements:
+        seconds = expected_seconds(times, draws, judged.paper, row.printed)
+        family = families.setdefault(row.printed.family, {})
+        family.setdefault(row.printed.dataset or "all", []).append((row, seconds))
+    verdicts = {name: [row.verdict for rows in groups.values() for row, _ in rows] for name, groups in families.items()}
     drawn = [panel for panel in judged.panels if not panel.empty]
-    return (
-        environment()
-        .get_template("paper.html.jinja")
-        .render(
-            paper=judged.paper,
-            compiling=_time(max(0.0, reruns.get(FIRST_RUN, 0.0) - later_run)),
-            item=summary(judged),
-            claims=[
-                {
-                    "anchor": anchor(f"claim/{claim.id}"),
-                    "claim": claim,
-                    "command": command(judged.paper.name, claim),
-                    "time": _time(_add(later_run, reruns.get(claim.id))),
-                }
-                for claim in judged.claims
-            ],
-            columns=columns,
-            calibration=calibration(judged.columns),
-            kinds=calibration_by_kind(judged.columns),
-            misses=column_misses(judged.columns),
-            comparisons=judged.comparisons,
-            panels=[(panel.title, panel_svg(panel)) for panel in drawn],
-            missing_panels=[panel.title for panel in judged.panels if panel.empty],
-            legend=legend(drawn[0]) if drawn else [],
-            passages=[(passage, _passage_rows(judged, passage)) for passage in judged.passages],
-            tails=tails(judged),
-            families=[
-                {
-                    "name": name,
-                    "groups": family["groups"],
-                    "counts": count(family["verdicts"]),
-                    "small": len(family["verdicts"]) <= _SMALL,
-                }
-                for name, family in families.items()
-            ],
-            measured=_list_measurements(judged, experiments),
-            sources=_sources(judged.paper, sources),
-            data=_name_data(draws),
-            verdicts=VERDICTS,
-        )
+    template = environment().get_template("paper.html.jinja")
+    return template.render(
+        judged=judged,
+        paper=judged.paper,
+        command=command,
+        interval=interval,
+        reruns={FIRST_RUN: 0.0, LATER_RUN: 0.0} | rerun_seconds(sources, judged.paper.name),
+        first_run=FIRST_RUN,
+        later_run=LATER_RUN,
+        item=summary(judged),
+        columns=[(column, calibration([column])) for column in judged.columns],
+        calibration=calibration(judged.columns),
+        kinds=calibration_by_kind(judged.columns),
+        misses=column_misses(judged.columns),
+        panels=[(panel.title, panel_svg(panel)) for panel in drawn],
+        missing_panels=[panel.title for panel in judged.panels if panel.empty],
+        legend=legend(drawn[0]) if drawn else [],
+        passages=[(passage, _passage_rows(judged, passage)) for passage in judged.passages],
+        tails=tails(judged),
+        families=families,
+        counts={name: count(words) for name, words in verdicts.items()},
+        small={name for name, words in verdicts.items() if len(words) <= _SMALL},
+        measured=_list_measurements(judged, experiments),
+        sources=sources,
+        data=_name_data(draws),
+        verdicts=VERDICTS,
     )

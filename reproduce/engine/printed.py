@@ -174,13 +174,6 @@ def numbers_of(
     return result
 
 
-def read_passages(path: str | Path) -> list[Passage]:
-    """Read the sentences of a paper: ``place, statement, rows``, with rows parted by bars."""
-    return [
-        Passage(record["place"], record["statement"], tuple(record["rows"].split(" | "))) for record in read_lines(path)
-    ]
-
-
 def read_all(folder: str | Path, experiments: Sequence[str]) -> dict[str, Distribution]:
     """Read the distributions of several experiments; of a cell that several have, the last one counts."""
     return {
@@ -231,7 +224,10 @@ def judge_paper(
         if (lines := paper.compare(texts, distributions))
         else [],
         panels=paper.panels(texts, distributions),
-        passages=read_passages(root / "passages.csv"),
+        passages=[
+            Passage(line["place"], line["statement"], tuple(line["rows"].split(" | ")))
+            for line in read_lines(root / "passages.csv")
+        ],
         remarks=[Remark(*line.values()) for line in read_lines(root / "remarks.csv")],
     )
 

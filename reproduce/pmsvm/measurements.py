@@ -8,6 +8,7 @@ from typing import Any
 
 from privsvm.privacy.statement import theorem_holds
 from reproduce.engine.experiment import Experiment, Result, Results
+from reproduce.engine.jobs import finished_jobs
 from reproduce.engine.measurements import Measurement, measure
 from reproduce.pmsvm.experiments import LOSSES, is_drawn
 
@@ -28,14 +29,12 @@ def accuracies(table: str, parameters: Mapping[str, Any], result: Result) -> Ite
 
 def table2(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Accuracies of other readings of Table 2, and the epsilon that the released weight perturbation really has."""
-    for job, parameters in experiment.all_jobs().items():
-        if job not in results:
-            continue
+    for parameters, result in finished_jobs(experiment, results):
         if parameters["kind"] == "gradient":
-            yield from accuracies("readings", parameters, results[job])
+            yield from accuracies("readings", parameters, result)
             continue
         for method in parameters.get("methods", ["PMSVM-WP"]):
-            yield from _weight(parameters, method, results[job])
+            yield from _weight(parameters, method, result)
 
 
 def _weight(parameters: Mapping[str, Any], method: str, result: Result) -> Iterator[Measurement]:
@@ -59,10 +58,8 @@ def _weight(parameters: Mapping[str, Any], method: str, result: Result) -> Itera
 
 def sound(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Accuracies at proved epsilons: over splits, and on the paper's; settings without a proof say so."""
-    for job, parameters in experiment.all_jobs().items():
-        if job not in results:
-            continue
-        result, where = results[job], f"{parameters['dataset']}, {parameters['method']}"
+    for parameters, result in finished_jobs(experiment, results):
+        where = f"{parameters['dataset']}, {parameters['method']}"
         for index, epsilon in enumerate(parameters["epsilons"]):
             is_proved = check_record(result["records"][index], epsilon, where)
             setting = f"epsilon={epsilon:g}" + ("" if is_proved else ", claimed")
@@ -85,10 +82,8 @@ def check_record(record: Mapping[str, Any], epsilon: float, where: str) -> bool:
 
 def convergence(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Curves of Figures 3 and 6 by epoch, and the numbers that the paper's statements on them are about."""
-    for job, parameters in experiment.all_jobs().items():
-        if job not in results:
-            continue
-        dataset, curves = parameters["dataset"], results[job]["variants"]
+    for parameters, result in finished_jobs(experiment, results):
+        dataset, curves = parameters["dataset"], result["variants"]
         low, *_, high = parameters["epsilons"]
         for method, members in curves.items():
             noisy, clear = members[0]["loss"], members[-1]["loss"]
@@ -112,15 +107,15 @@ def convergence(experiment: Experiment, results: Results) -> Iterator[Measuremen
 
 def gap(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Accuracies without noise, from which Figures 2, 4 and 5 subtract Table 2's."""
-    for job, parameters in experiment.all_jobs().items():
-        for method, values in results[job]["accuracies"].items() if job in results else ():
+    for parameters, result in finished_jobs(experiment, results):
+        for method, values in result["accuracies"].items():
             accuracy = statistics.fmean(values)
             yield from measure("without noise", parameters["dataset"], method, "", accuracy=accuracy)
 
 
 def times(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Seconds of a fit and milliseconds of a step, on one machine."""
-    for job, parameters in experiment.all_jobs().items():
-        for metric in ("fit_seconds", "ms_per_iteration") if job in results else ():
-            for method, value in results[job][metric].items():
+    for parameters, result in finished_jobs(experiment, results):
+        for metric in ("fit_seconds", "ms_per_iteration"):
+            for method, value in result[metric].items():
                 yield Measurement("times", f"{parameters['dataset']}/{method}//{metric}", (value,))

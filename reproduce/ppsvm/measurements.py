@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reproduce.engine.experiment import Experiment, Results
+from reproduce.engine.jobs import finished_jobs
 from reproduce.engine.measurements import Measurement, measure
 
 Job = Mapping[str, Any]
@@ -66,10 +67,8 @@ def _errors(table: str, job: Job, method: str, values: Sequence[float], **more: 
 
 def tables(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Errors of Table 1 or 2, and of other choices where the paper leaves one."""
-    for name, job in experiment.all_jobs().items():
-        if name not in results:
-            continue
-        result, (first, *rules), columns = results[name], job["PPSVM"], list(job["alone"])
+    for job, result in finished_jobs(experiment, results):
+        (first, *rules), columns = job["PPSVM"], list(job["alone"])
         if job["reading"] is not None:
             yield from _errors("other choices", job, "PPSVM", ppsvm_errors(result, first))
             continue
@@ -85,32 +84,29 @@ def tables(experiment: Experiment, results: Results) -> Iterator[Measurement]:
 
 def entities(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Improvement by number of entities: quartiles, median, and the share of folds that favour sharing."""
-    for name, job in experiment.all_jobs().items():
-        if name in results:
-            values = improvements(results[name])
-            yield from measure(
-                "improvements", job["dataset"], f"PPSVM, {job['kernel']}", f"{job['entities']} entities",
-                median_improvement=statistics.median(values),
-                share_above_0=statistics.fmean(value > 0 for value in values),
-            )  # fmt: skip
+    for job, result in finished_jobs(experiment, results):
+        values = improvements(result)
+        yield from measure(
+            "improvements", job["dataset"], f"PPSVM, {job['kernel']}", f"{job['entities']} entities",
+            median_improvement=statistics.median(values),
+            share_above_0=statistics.fmean(value > 0 for value in values),
+        )  # fmt: skip
 
 
 def kernels(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Errors with random, reduced and full kernels."""
-    for name, job in experiment.all_jobs().items():
-        for method in ("random", "reduced", "full") if name in results else ():
+    for job, result in finished_jobs(experiment, results):
+        for method in ("random", "reduced", "full"):
             values = [statistics.fmean(fold_rates(partition[method]["errors"], partition["folds"]))
-                      for partition in results[name]["partitions"]]  # fmt: skip
+                      for partition in result["partitions"]]  # fmt: skip
             yield from measure("errors", job["dataset"], f"{method} kernel", job["kernel"],
                                error=statistics.fmean(values), partitions=len(values))  # fmt: skip
 
 
 def attack(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Largest error of rows recovered from as many known rows as an entity has columns, and the rows it takes."""
-    for name, job in experiment.all_jobs().items():
-        if name not in results:
-            continue
-        members, kernel = results[name]["entities"], f"{KERNEL_NAMES[job['kernel']]} kernel"
+    for job, result in finished_jobs(experiment, results):
+        members, kernel = result["entities"], f"{KERNEL_NAMES[job['kernel']]} kernel"
         errors = [entity["error_at_rows_needed"] for entity in members
                   if entity["possible"] and entity["error_at_rows_needed"] is not None]  # fmt: skip
         yield from measure(
@@ -127,10 +123,8 @@ def attack(experiment: Experiment, results: Results) -> Iterator[Measurement]:
 
 def unmixing(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Share of columns that a block alone gives, and that a random rotation gives; the error of lone columns."""
-    for name, job in experiment.all_jobs().items():
-        if name not in results:
-            continue
-        members = results[name]["entities"]
+    for job, result in finished_jobs(experiment, results):
+        members = result["entities"]
         kernel, setting = f"{KERNEL_NAMES[job['kernel']]} kernel", f"{job['entities']} entities"
         for metric, key in (("columns found", "correlations"), ("columns found by rotation", "control")):
             # A lone column cannot be turned: it counts as not found there.
@@ -144,8 +138,8 @@ def unmixing(experiment: Experiment, results: Results) -> Iterator[Measurement]:
 
 def classifiers(experiment: Experiment, results: Results) -> Iterator[Measurement]:
     """Ten-fold errors of other classifiers, means over partitions."""
-    for name, job in experiment.all_jobs().items():
-        partitions = results[name]["partitions"] if name in results else [{}]
+    for job, result in finished_jobs(experiment, results):
+        partitions = result["partitions"]
         for method in partitions[0]:
             error = statistics.fmean(partition[method] for partition in partitions)
             yield from measure("errors", job["dataset"], method, f"{job['entities']} entities", error=error)

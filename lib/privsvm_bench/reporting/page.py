@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from privsvm.errors import without_absolute_paths
 from privsvm.privacy.statement import STATUSES, theorem_holds
 from privsvm_bench.charts import audit_bars
-from privsvm_bench.palette import COLOURS, Look, looks_of
+from privsvm_bench.palette import COLOURS, SYMBOLS, Look, looks_of
 from privsvm_bench.records import (
     Attack,
     AuditRecord,
@@ -52,11 +52,7 @@ from privsvm_bench.reporting.guarantee_cards import guarantee_cards, parameter_r
 from privsvm_bench.reporting.results import group_by
 from privsvm_bench.reporting.text import count_in_words, percent, score_text, short_number
 
-_TEMPLATES = Path(__file__).with_name("templates")
-# Marks of methods in tables, filled for proofs, hollow where the noise was seeded.
-_GLYPHS = {"circle": "●○", "square": "■□", "diamond": "◆◇", "triangle-up": "▲△", "triangle-down": "▼▽",
-           "pentagon": "⬟⬠", "star": "★☆"}  # fmt: skip
-
+TEMPLATES = Path(__file__).with_name("templates")
 # Up to this many epsilons the selector is a row of buttons, above it a list.
 _MOST_BUTTONS = 9
 
@@ -277,15 +273,20 @@ def _definition(text: str) -> Markup:
     return Markup("").join(spans).replace("e^ε", Markup("e<sup>ε</sup>"))
 
 
-@functools.lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+def new_environment(*folders: Path) -> jinja2.Environment:
+    """Read templates of pages from folders."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = new_environment(TEMPLATES)
     environment.filters.update(
         breakable=_breakable,
         counted=count_in_words,
@@ -296,7 +297,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         colours={f"--c{light[1:]}": (light, dark) for light, dark in COLOURS},
-        glyphs=_GLYPHS,
+        glyphs={name: glyphs for name, (_, glyphs) in SYMBOLS.items()},
         infinity=math.inf,
         nearly=NEARLY,
         percent=percent,
@@ -311,7 +312,7 @@ def _environment() -> jinja2.Environment:
 
 @functools.cache
 def _text(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def render_page(results: Sequence[Result], **options: Any) -> str:
