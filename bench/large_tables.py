@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from measuring import read_status
 from sections import markdown_table, with_section
 
 from privsvm.numerics.rows.row_blocks import ArrayBlocks, NpyBlocks, RowBlocks
@@ -89,9 +90,7 @@ class Peak:
 
     def sample(self) -> None:
         """Sample once."""
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        now = int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
-        self.megabytes = max(self.megabytes, now)
+        self.megabytes = max(self.megabytes, read_status("RssAnon"))
 
     def __enter__(self) -> Peak:
         self._thread.start()

@@ -21,19 +21,21 @@ def time_call(call: Callable[[], Any], least_seconds: float) -> tuple[Any, float
     return result, statistics.mean(times)
 
 
+def read_status(field: str) -> float:
+    """Read the megabytes of a field of this process's status."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
+
+
 class AddedMemory:
     """Megabytes that a block adds to this process at its peak."""
 
     megabytes = 0.0
 
-    def _read(self, field: str) -> float:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
-
     def __enter__(self) -> AddedMemory:
         Path("/proc/self/clear_refs").write_text("5")
-        self._before = self._read("VmRSS")
+        self._before = read_status("VmRSS")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.megabytes = self._read("VmHWM") - self._before
+        self.megabytes = read_status("VmHWM") - self._before

@@ -38,8 +38,6 @@ DELTA = 1e-5
 CSV = Path("reports/audits.csv")
 PAGE, PICTURE = Path("docs/audits.md"), Path("docs/images/audits.svg")
 CACHE = Path(".cache/audits")
-HEAD = ("method", "variant", "status", "relation", "epsilon", "delta", "proved", "draws", "bound", "low", "sure",
-        "estimate", "ceiling", "reachable", "looks_at", "refuted", "pair")  # fmt: skip
 BEGIN, END = "<!-- table: written by bench/audit/run.py -->", "<!-- end of table -->"
 
 # Kind of release in which every draw has fresh noise.
@@ -108,8 +106,8 @@ def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
 
 
 def read_rows() -> pd.DataFrame:
-    """Read the present rows as text; none without the file."""
-    return pd.read_csv(CSV, dtype=str, keep_default_na=False) if CSV.exists() else pd.DataFrame(columns=HEAD, dtype=str)
+    """Read the present rows as text."""
+    return pd.read_csv(CSV, dtype=str, keep_default_na=False)
 
 
 def list_cells(rows: pd.DataFrame) -> pd.DataFrame:
@@ -270,7 +268,7 @@ def write(everything: list[Any]) -> None:
         if job[-1].exists():
             rows_by_audit[job[:3]] = pd.DataFrame(json.loads(job[-1].read_text(encoding="utf-8"))["rows"])
     rows = [rows_by_audit[job[:3]] for job in everything if job[:3] in rows_by_audit]
-    write_text(CSV, pd.concat(rows)[list(HEAD)].to_csv(index=False))
+    write_text(CSV, pd.concat(rows).to_csv(index=False))
     cells = list_cells(read_rows())
     write_text(PICTURE, picture(cells))
     sections = [

@@ -9,13 +9,11 @@ look needs other judges (``draw_judges.py``), and these move to *look* in ``kind
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import functools
 import inspect
 import itertools
 import math
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +21,7 @@ from typing import Any
 
 import leaderboard
 import numpy as np
+import pandas as pd
 from cells import Cells
 from entries import COUNTED, ENTRIES, OLDER_ALONE, RECOMMENDED, REFERENCES, ROOT, TABLES, VARIANTS
 from run_peers import PEERS, SLOW, TWO_CLASSES, fit, peer_code, start_worker
@@ -32,12 +31,12 @@ from sets import JUDGE, SMALL_DRAWS, SMALL_ROWS, SPLITS, load
 from privsvm.errors import PrivSVMError
 from privsvm.registry import estimator_class
 from privsvm_bench.datasets.catalogue import load_catalogue
+from privsvm_bench.evidence import describe_commit
 
 LOG = TABLES / "judge.log.csv"
 # Epsilons of the judges, by relation of neighbours.
 EPSILONS = {"add_remove": (0.1, 0.5, 1.0, 4.0), "replace_one": (0.1, 1.0)}
 JUDGED = [(relation, epsilon) for relation, epsilons in EPSILONS.items() for epsilon in epsilons]
-_FIELDS = ("date", "commit", "rule", "entries", "epsilons", "relations", "again")
 # Peers that take minutes a fit are run if they are named.
 _DEFAULT = [entry for entry in (*ENTRIES, *REFERENCES, *PEERS) if entry not in (*OLDER_ALONE, *SLOW)]
 
@@ -94,21 +93,22 @@ CELLS = Cells(TABLES / "judge.csv", ("entry", "set", "neighbours", "epsilon", "s
 def log_run(entries: Sequence[str], again: bool) -> None:
     """Append a run to the log; refuse a rule that is there, unless it is run again. Entries without it have no rule."""
     rule = entry_code(RECOMMENDED) if {RECOMMENDED, *VARIANTS} & set(entries) else ""
-    rows = []
-    if LOG.exists():
-        with LOG.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-    earlier = [row["date"] for row in rows if rule and row["rule"] == rule]
+    earlier: list[str] = []
+    if rule and LOG.exists():
+        runs = pd.read_csv(LOG, dtype=str)
+        earlier = runs.date[runs.rule == rule].to_list()
     if earlier and not again:
         sys.exit(f"judge.py: this rule ({rule}) was judged on {earlier[-1]}; give --again to go on with that run")
-    describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    epsilons = " ".join("/".join(map(str, values)) for values in EPSILONS.values())
-    day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    values = (day, commit, rule, " ".join(entries), epsilons, " ".join(EPSILONS), str(bool(earlier)))
-    with LOG.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([values] if rows else [_FIELDS, values])
+    row = {
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "commit": describe_commit(ROOT),
+        "rule": rule,
+        "entries": " ".join(entries),
+        "epsilons": " ".join("/".join(map(str, values)) for values in EPSILONS.values()),
+        "relations": " ".join(EPSILONS),
+        "again": bool(earlier),
+    }
+    pd.DataFrame([row]).to_csv(LOG, mode="a", header=not LOG.exists(), index=False)
 
 
 def main() -> None:

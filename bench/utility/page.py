@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pandas as pd
+import sets
 from entries import (
     BALANCED,
     COUNTED,
@@ -42,7 +46,7 @@ from ranking import (
 )
 from scipy.stats import friedmanchisquare, wilcoxon
 from scores import SCORES
-from sets import CHOOSE, JUDGE, LARGE_ROWS, LARGE_SPLITS, LOOK, OLDER, SMALL_DRAWS, SMALL_ROWS, SPLITS, training_rows
+from sets import CHOOSE, JUDGE, LOOK, OLDER, SMALL_ROWS, training_rows
 
 from privsvm.files import write_text
 from privsvm.privacy.accounting import gaussian_noise_multiplier
@@ -154,27 +158,8 @@ def cost_of_counting(cells: pd.DataFrame, names: Sequence[str]) -> str:
     return f"Where the number of rows is private, `recommended` pays for a noisy one, which costs {told} on average."
 
 
-def curve_blocks(cells: pd.DataFrame) -> list[str]:
-    """Write how accuracy follows epsilon, and statements that may fail."""
-    gaps = gaps_to_svm(cells)[1.0]
-    verdicts = [beside_next_best(cells), above_majority(cells), rising(cells)]
-    blocks = [
-        "## Accuracy against epsilon",
-        f"At epsilon 1 under replace_one, the accuracy of `PrivateLinearClassifier` on {len(gaps)} sets that chose the "
-        f"numbers of its rule lies {gaps.median():.1f} points below that of a linear SVM without privacy (median; "
-        f"{gaps.max():.1f} on the worst, {gaps.idxmax()}).",
-        "![Points below the SVM without privacy against epsilon](images/utility_gap.svg)",
-        "![Accuracy against epsilon, one panel a set](images/utility_sets.svg)",
-        markdown_table(["statement", "true in"], [[one.statement, one.share] for one in verdicts]),
-    ]
-    for verdict in verdicts:
-        if verdict.failures:
-            blocks += [f'Exceptions to "{verdict.statement}":', "\n".join(f"- {cell}" for cell in verdict.failures)]
-    return blocks
-
-
-def rare_blocks(cells: pd.DataFrame) -> list[str]:
-    """Write balanced accuracy and AUC of sets with a rare class, and what random features add."""
+def rare_classes(cells: pd.DataFrame) -> dict[str, Any]:
+    """Tabulate balanced accuracy and AUC of sets with a rare class, and compute what random features add."""
     here = cells[cells.epsilon == 1.0]
     replaced = here[here.neighbours == "replace_one"]
     values = replaced.groupby(["set", "entry"]).mean(numeric_only=True)
@@ -189,15 +174,8 @@ def rare_blocks(cells: pd.DataFrame) -> list[str]:
     both = pairs.set_index(["set", "split", "entry"]).accuracy.unstack().dropna()
     # On smaller sets the recommended method has several draws of noise.
     large = [name for name in OLDER if training_rows(name) >= 0.8 * SMALL_ROWS]
-    gaps = (100.0 * (both[RECOMMENDED] - both[LINEAR])).groupby("set").mean()[large].sort_values(ascending=False)
-    return [
-        "## Rare classes, and linear features",
-        'Balanced accuracy at epsilon 1 under replace_one. Set `class_weight="balanced"` where a class is rare.',
-        markdown_table(header, rows),
-        f'With `features="linear"` the model is linear in the columns, and loses {_points(gaps.mean())} points on '
-        f"average over {len(gaps)} sets with {SMALL_ROWS:,} rows or more, and {_points(gaps.iloc[0])} on "
-        f"{gaps.index[0]}.",
-    ]
+    gaps = (100.0 * (both[RECOMMENDED] - both[LINEAR])).groupby("set").mean()[large]
+    return {"table": markdown_table(header, rows), "gaps": gaps}
 
 
 def times() -> str:
@@ -234,8 +212,8 @@ def distances(cells: pd.DataFrame, names: Sequence[str]) -> str:
     return markdown_table(["set", "majority", "SVM", "boosting", *header], rows)
 
 
-def cost_blocks(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Write the points that replaced rows and half of epsilon cost."""
+def cost_study(cells: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """Compute and tabulate the points that replaced rows and half of epsilon cost."""
     added, replaced = under(cells, "add_remove"), under(cells, "replace_one")
     half, whole, other = accuracies(added, 0.5, names), accuracies(added, 1.0, names), accuracies(replaced, 1.0, names)
     rows = [
@@ -244,19 +222,14 @@ def cost_blocks(cells: pd.DataFrame, names: Sequence[str]) -> list[str]:
         if entry in other
     ]
     loss, halved = (100.0 * (whole[RECOMMENDED] - less[RECOMMENDED]) for less in (other, half))
-    most = loss.sort_values(ascending=False).index[:5]
-    return [
-        f"At epsilon 1, `recommended` loses {loss.mean():.1f} points on average (median {loss.median():.1f}) where a "
-        "row is replaced instead of added. Replacing a row takes one away and adds another, so the noise is twice as "
-        f"large; halving epsilon under `add_remove` nearly doubles it, and costs {halved.mean():.1f} points "
-        f"(correlation over sets {loss.corr(halved):.2f}). Tables of few rows for each class lose most, as accuracy "
-        "there still rises steeply with epsilon.",
-        markdown_table(["entry", "points by replace_one", "points by half of epsilon"], rows),
-        markdown_table(
-            ["`recommended` on", "points by replace_one", "points by half of epsilon"],
-            [[name, _points(loss[name]), _points(halved[name])] for name in most],
-        ),
-    ]
+    most = [[name, _points(loss[name]), _points(halved[name])] for name in loss.sort_values(ascending=False).index[:5]]
+    header = ["points by replace_one", "points by half of epsilon"]
+    return {
+        "loss": loss,
+        "halved": halved,
+        "table": markdown_table(["entry", *header], rows),
+        "most": markdown_table(["`recommended` on", *header], most),
+    }
 
 
 def accuracy(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> str:
@@ -270,47 +243,32 @@ def accuracy(cells: pd.DataFrame, epsilon: float, names: Sequence[str]) -> str:
     return markdown_table(["set", *map(title, entries)], rows)
 
 
-def ablation_blocks() -> list[str]:
-    """Write what the numbers of the rule gain on the sets that chose them."""
+def ablation_table() -> str:
+    """Tabulate what the numbers of the rule gain on the sets that chose them."""
     table = pd.read_csv(TABLES / "ablation.csv", dtype=str)
     rows = [[*row[:-2], f"{row[-2]} ({row[-1]})"] for row in table.itertuples(index=False)]
-    return [
-        "## What the numbers of the rule gain",
-        "Points that another value gains or loses under add_remove: how many *choose* sets it changes, their "
-        "median and mean, and the set that loses most. `inf` leaves out the features that the number chooses; large "
-        "sets are cut. `python bench/utility/ablation.py` measures them again.",
-        markdown_table(["number", "value", "instead", "epsilon", "sets", "median", "mean", "worst"], rows),
-    ]
+    return markdown_table(["number", "value", "instead", "epsilon", "sets", "median", "mean", "worst"], rows)
 
 
-def growth_blocks() -> list[str]:
-    """Write the gain of a release from earlier ones, and the cells that lose."""
+def growth_study() -> dict[str, Any]:
+    """Tabulate the gain of a release from earlier ones, and list the cells that lose."""
     table = pd.read_csv(TABLES / "growth.csv")
-    keys = ["neighbours", "epsilon"]
-    gains = table.pivot_table(index="set", columns=keys, values="gain")
+    gains = table.pivot_table(index="set", columns=["neighbours", "epsilon"], values="gain")
     rows = [[str(name), *(f"{gain:+.1f}" for gain in row)] for name, row in gains.iterrows()]
     lost = [
         f"{row.set} at {row.epsilon:g} under {row.neighbours} ({row.gain:+.1f}, standard error {row.error:.1f})"
         for row in table[table.gain < -1.0].itertuples()
     ]
-    losing = f"{len(lost)} of {len(table)} cells lose more than a point" + (f": {'; '.join(lost)}" if lost else "")
-    return [
-        "## What a release gains from earlier ones",
-        "Points that the fourth release of a growing table gains by `after`, over one from nothing at the same "
-        f"epsilon: {table.gain.mean():+.1f} on average. {losing}. The table has 70, 80, 90 and 100 % of a set's "
-        "training rows, and each release one epsilon; a person in all four tables pays for four. The number of rows is "
-        "public. The sets are all of *choose* with 700 to 2,000 rows and at most 300 columns; means of "
-        f"{table.runs.min()} splits and draws. `python bench/utility/growth.py` measures them again.",
-        markdown_table(
-            ["set", *(f"{relation} {epsilon:g}" for relation, epsilon in gains.columns)],
-            [*rows, ["mean", *(f"{gain:+.1f}" for gain in gains.mean())]],
-            len(gains.columns),
-        ),
-    ]
+    header = ["set", *(f"{relation} {epsilon:g}" for relation, epsilon in gains.columns)]
+    rows.append(["mean", *(f"{gain:+.1f}" for gain in gains.mean())])
+    return {
+        "gain": table.gain.mean(), "lost": lost, "cells": len(table), "runs": table.runs.min(),
+        "table": markdown_table(header, rows, len(gains.columns)),
+    }  # fmt: skip
 
 
-def ruler_blocks() -> list[str]:
-    """Write rows worth, the parts of the loss, and the ceiling of every set."""
+def ruler_study() -> dict[str, Any]:
+    """Tabulate rows worth, the parts of the loss, and the ceiling of every set."""
     table = pd.read_csv(TABLES / "rulers.csv")
     epsilons, rows = sorted(table.epsilon.unique()), []
     for name, here in table.groupby("set", sort=False):
@@ -319,26 +277,17 @@ def ruler_blocks() -> list[str]:
         worth = [f"{by_epsilon.rows_worth[epsilon]:,.0f}" for epsilon in epsilons]
         parts = [_points(lost.structure), _points(lost.privacy), f"{lost.binds_below:.2g}"]
         rows.append([str(name), f"{lost['rows']:,}", *worth, *parts])
-    shares = (table.rows_worth / table.rows).groupby(table.epsilon).median()
-    told = ", ".join(f"{100 * share:.0f} % at epsilon {epsilon:g}" for epsilon, share in shares.items())
-    medians = table[table.epsilon == 1.0][["structure", "privacy"]].median()
     worths = [f"worth at {epsilon:g}" for epsilon in epsilons]
-    header = ["set", "rows", *worths, "structure", "privacy", "ceiling below"]
-    return [
-        "## Rows worth, structure and privacy",
-        f"A linear SVM without privacy is as accurate as `recommended` on so many of a set's training rows: {told} "
-        "(medians; all rows where it gains less than 0.2 points on them). At epsilon 1 the recipe without its noise is "
-        f"{_points(medians.structure)} points below the SVM (*structure*; below 0 where hat functions gain), and noise "
-        f"costs {_points(medians.privacy)} (*privacy*). Group privacy limits every method that does not know which "
-        f"class is which: below the SVM's accuracy only at epsilons below the last column, at most "
-        f"{table.binds_below.max():.2g} ({table['set'][table.binds_below.idxmax()]}). All under add_remove, on 3 or 5 "
-        "splits (`python bench/utility/rulers.py`, `reports/utility/rulers.csv`).",
-        markdown_table(header, rows, 7),
-    ]
+    return {
+        "shares": (table.rows_worth / table.rows).groupby(table.epsilon).median(),
+        "medians": table[table.epsilon == 1.0][["structure", "privacy"]].median(),
+        "highest": table.loc[table.binds_below.idxmax()],
+        "table": markdown_table(["set", "rows", *worths, "structure", "privacy", "ceiling below"], rows, 7),
+    }
 
 
-def public_blocks() -> list[str]:
-    """Write the gain from public rows, and from usual values in documentation."""
+def public_study() -> dict[str, Any]:
+    """Tabulate the gain from public rows, and from usual values in documentation."""
     table = pd.read_csv(TABLES / "public_rows.csv")
     names = {"public_rows": "30 public rows", "typical": "typical values"}
     rows = []
@@ -347,22 +296,14 @@ def public_blocks() -> list[str]:
         start = [names[entry], f"{epsilon:g}", "bought" if centre else "none", len(here)]
         rows.append([*start, *gains, (here.gain < -1.0).sum()])
     small = table[(table.epsilon == 0.5) & (table["rows"] < 2000)]
-    ratios = (small.worth / small.worth_alone).groupby(small.entry).median()
-    told = " and ".join(f"{ratios[entry]:.2f} times with {words}" for entry, words in names.items())
-    return [
-        "## With public rows, or typical values from documentation",
-        "Points that `recommended` gains by `public_rows=`: 30 rows that are no training rows, or one row of the usual "
-        "values that the documentation of a set states for its columns. They centre rows where no noisy centre is "
-        f"bought, and one that is bought is shrunk toward them. Below 2,000 rows, the rows worth at epsilon 0.5 are "
-        f"{told} those without (medians). Other entries take no public rows. Under add_remove, 5 splits and draws "
-        "(`reports/utility/public_rows.csv`).",
-        markdown_table(
-            ["public", "epsilon", "noisy centre", "sets", "median", "mean", "worst", "lose a point"], rows, 5
-        ),
-    ]
+    header = ["public", "epsilon", "noisy centre", "sets", "median", "mean", "worst", "lose a point"]
+    return {
+        "ratios": (small.worth / small.worth_alone).groupby(small.entry).median(),
+        "table": markdown_table(header, rows, 5),
+    }
 
 
-def search_blocks() -> list[str]:
+def search_study() -> dict[str, Any]:
     """Compare private searches over C with public values of C."""
     rows = pd.read_csv(TABLES / "search.csv")
     fixed, searches = rows[rows.C.notna()], rows[rows.C.isna()]
@@ -380,31 +321,18 @@ def search_blocks() -> list[str]:
         table_rows.append(
             [label, f"{by_set.run_epsilon.iloc[0]:.2f}", noise, *(number(by_set.accuracy[name]) for name in names)]
         )
-    gaps = []
-    for name in names:
-        best, best_search = (
-            rows_of_kind[rows_of_kind["set"] == name].sort_values("accuracy").iloc[-1]
-            for rows_of_kind in (fixed, searches)
-        )
-        gaps.append(f"{100 * (best.accuracy - best_search.accuracy):.1f} points on {name}")
-    return [
-        "## What a private search for C costs",
-        f"The best private search loses {' and '.join(gaps)} against the C that is best in hindsight, which no "
-        "search knows. A run of a search has less than the whole budget, and noisy counts of correct rows tell the "
-        "runs apart.",
-        "Objective perturbation at epsilon 1, delta 1e-5, replace_one; mean accuracy over splits (standard errors "
-        f"up to {rows.error.max():.3f}). The noise of the score is a share of all rows.",
-        markdown_table(["", "epsilon of a run", "noise of the score", *names], table_rows),
-    ]
-
-
-def calibration_blocks() -> list[str]:
-    """Write the section on calibrated probabilities and prediction sets."""
-    cells = pd.read_csv(TABLES / "calibration.csv")
-    inside = {
-        name: ((cells[f"stated_{name}_low"] <= cells[name]) & (cells[name] <= cells[f"stated_{name}_high"])).sum()
-        for name in ("error", "coverage")
+    best_fixed, best_search = (kind.groupby("set").accuracy.max() for kind in (fixed, searches))
+    gaps = 100 * (best_fixed - best_search)
+    return {
+        "gaps": [f"{gaps[name]:.1f} points on {name}" for name in names],
+        "error": rows.error.max(),
+        "table": markdown_table(["", "epsilon of a run", "noise of the score", *names], table_rows),
     }
+
+
+def calibration_study() -> dict[str, Any]:
+    """Tabulate calibrated probabilities and prediction sets, and count the statements that hold."""
+    cells = pd.read_csv(TABLES / "calibration.csv")
     means = ["uncalibrated_error", "error", "stated_error", "coverage"]
     rows = [
         [name, group.classes.iloc[0], f"{group.held_back.iloc[0]:,}", *map(number, group[means].mean()),
@@ -412,16 +340,16 @@ def calibration_blocks() -> list[str]:
         for name, group in cells.groupby("set", sort=False)
     ]  # fmt: skip
     header = ["set", "classes", "held back", "uncalibrated", "calibrated", "stated", "coverage", "labels in a set"]
-    return [
-        "## Probabilities and prediction sets",
-        "Releases at epsilon 1 under replace_one that hold back a tenth of the rows (`--hold-back 0.1`): the expected "
-        "calibration error on the test rows, without and with calibration and as the card states it, and the coverage "
-        f"of the sets for 90 %. Means of {cells.split.nunique()} splits of the eight largest sets.",
-        markdown_table(header, rows),
-        f"The stated interval of 95 % holds the error on the test rows in {inside['error']} of {len(cells)} releases, "
-        f"and the coverage in {inside['coverage']}; none covers less than {number(cells.coverage.min())}. "
-        "`python bench/utility/calibration.py` measures them again.",
-    ]
+    return {
+        "splits": cells.split.nunique(),
+        "cells": len(cells),
+        "inside": {
+            name: cells[name].between(cells[f"stated_{name}_low"], cells[f"stated_{name}_high"]).sum()
+            for name in ("error", "coverage")
+        },
+        "least": cells.coverage.min(),
+        "table": markdown_table(header, rows),
+    }
 
 
 def names_of(cells: pd.DataFrame) -> dict[str, list[str]]:
@@ -432,22 +360,25 @@ def names_of(cells: pd.DataFrame) -> dict[str, list[str]]:
     return {kind: [name for name in names if name in measured] for kind, names in (("choose", CHOOSE), ("look", LOOK))}
 
 
+def render(template: str, cells: pd.DataFrame, **values: Any) -> str:
+    """Write a section of the page by its template."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), undefined=jinja2.StrictUndefined, trim_blocks=True
+    )  # nosec B701: Markdown
+    environment.filters.update(points=_points, number=number)
+    functions = (
+        ablation_table, accuracy, cost_of_counting, distances, judge_blocks, judged_text, missing, ranking_blocks,
+        standing, times, under,
+    )  # fmt: skip
+    environment.globals.update({one.__name__: one for one in functions}, ranked=RANKED, sets=sets)
+    chosen, looked = names_of(cells).values()
+    text = environment.get_template(template).render(cells=cells, chosen=chosen, looked=looked, **values)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
 def sets_text(cells: pd.DataFrame) -> str:
     """Write the sets by kind."""
-    groups = names_of(cells)
-    words = {kind: ", ".join(names) for kind, names in groups.items()}
-    return "\n\n".join([
-        f"Mean accuracy of private classifiers on {sum(map(len, groups.values()))} real tables, at delta 1e-5, over "
-        f"{SPLITS} label-blind splits, or {LARGE_SPLITS} of tables with {LARGE_ROWS:,} rows or more. On tables with "
-        f"fewer than {SMALL_ROWS:,} rows, where noise decides most, methods of this library are averaged over "
-        f"{SMALL_DRAWS} draws of noise in every split.",
-        f"*Choose*: the numbers of the rule of `recommended` were tuned on these {len(groups['choose'])}: "
-        f"{words['choose']}.",
-        "*Look*: no number was tuned on these, and results on them were seen, which favours `recommended`, "
-        f"`dp_naive_bayes` and `dp_tr_newton`: {words['look']}.",
-        f"*Judge*: {len(JUDGE)} more were drawn by a written rule and a stated seed (`bench/utility/draw_judges.py`). "
-        f"{judged_text()}",
-    ])  # fmt: skip
+    return render("sets.md.jinja", cells)
 
 
 def judged_text() -> str:
@@ -487,37 +418,24 @@ def judge_blocks() -> list[str]:
 
 def tables_text(cells: pd.DataFrame) -> str:
     """Write all tables of the page."""
-    groups = names_of(cells)
-    chosen, looked = groups["choose"], groups["look"]
-    names = chosen + looked
-    splits = cells[cells.entry.str.startswith("opacus")].groupby(["entry", "set", "epsilon"]).split.nunique()
-    blocks = [
-        f"Opacus has {splits.min()} to {splits.max()} splits.{missing(cells, names)}",
-        "## What holds",
-        *judge_blocks(),
-    ]
-    for heading, group in (("All sets", names), ("Look", looked)):
-        blocks += [f"{heading} ({len(group)}), by relation and epsilon:", standing(cells, group)]
-    blocks += [cost_of_counting(cells, names), *curve_blocks(cells)]
-    for heading, group in (("Look", looked), ("Choose", chosen)):
-        blocks.append(f"## {heading}")
-        for relation, epsilon in RANKED:
-            blocks += ranking_blocks(under(cells, relation), epsilon, group, f"Epsilon {epsilon:g}, {relation}")
-    blocks += ["## What replace_one costs", *cost_blocks(cells, names)]
-    blocks += ["## Against training without privacy", "Points at epsilon 1.", distances(cells, names)]
-    blocks += [*ruler_blocks(), *public_blocks(), *rare_blocks(cells), *ablation_blocks(), *growth_blocks()]
-    blocks += [*search_blocks(), *calibration_blocks(), "## Every set"]
-    for relation, epsilon in RANKED:
-        blocks += [
-            f"Accuracy at epsilon {epsilon:g} under {relation}; bold is the best.",
-            accuracy(under(cells, relation), epsilon, names),
-        ]
-    sources = sources_table(
-        Sources(TABLES),
-        ["judge", "leaderboard", "peers", "curves", "ablation", "growth", "search", "calibration"],
-        title,
+    opacus = cells[cells.entry.str.startswith("opacus")]
+    tables = ["judge", "leaderboard", "peers", "curves", "ablation", "growth", "search", "calibration"]
+    names = [name for group in names_of(cells).values() for name in group]
+    return render(
+        "tables.md.jinja",
+        cells,
+        splits=opacus.groupby(["entry", "set", "epsilon"]).split.nunique(),
+        gaps=gaps_to_svm(cells)[1.0],
+        verdicts=[beside_next_best(cells), above_majority(cells), rising(cells)],
+        costs=cost_study(cells, names),
+        rulers=ruler_study(),
+        public=public_study(),
+        rare=rare_classes(cells),
+        growth=growth_study(),
+        search=search_study(),
+        calibration=calibration_study(),
+        sources=sources_table(Sources(TABLES), tables, title),
     )
-    return "\n\n".join([*blocks, "## When it was measured", sources, times()])
 
 
 def with_tables(page: str, cells: pd.DataFrame) -> str:
