@@ -44,12 +44,13 @@ def main(arguments: list[str] | None = None) -> None:
             timings=records.read_timings(
                 path for name in options.results for path in records.timing_files(name, options.timings)
             ),
-            condensing=records.read_condensing(
-                path for path in condensing if path.is_file() and results[0].condense != "none"
+            condensing=records.read_by_dataset(
+                records.CondenseTimings,
+                (path for path in condensing if path.is_file() and results[0].condense != "none"),
             ),
             attacks=records.attacks_of(results),
             audits=records.read_audits(options.audits),
-            prepared=records.read_prepared(options.prepared),
+            prepared=records.read_by_dataset(records.Prepared, options.prepared),
             left_out=job.left_out,
         ),
         origin=provenance(),

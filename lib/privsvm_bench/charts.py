@@ -34,9 +34,6 @@ VARIABLES = {
 }
 VARIABLES |= {light: f"--c{light[1:]}" for light, _ in COLOURS}
 
-MARKERS = {
-    "circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v", "pentagon": "p", "star": "*"
-}  # fmt: skip
 # A crossed box: a claim that does not hold.
 CROSSED = Path([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1), (1, 1), (-1, 1), (1, -1)], [1, 2, 2, 2, 2, 2, 1, 2])
 
@@ -177,8 +174,7 @@ def audit_bars(bars: Sequence[AuditBar], stated: float, title: str, *, narrow: b
     inner = sum(heading + row * len(members) for members in groups.values())
     height, end = inner + top + bottom, _BAR_END * stated
     with style():
-        figure, (axes,) = new_figure(width, height)
-        axes.set_position((left / width, bottom / height, 1 - (left + right) / width, inner / height))
+        figure, axes = new_chart(width, height, left, right, bottom, top)
         axes.set(
             xlim=(0, end), ylim=(inner, 0), yticks=[], xlabel=f"ε that an audit shows, at least (bars end at {end:g})"
         )

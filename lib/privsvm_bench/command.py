@@ -38,15 +38,14 @@ def _compare(options: argparse.Namespace) -> int:
     from privsvm_bench.tracking import comparison
 
     names = (options.first, options.second)
-    first, second = (comparison.result_files(name) for name in names)
-    audits = comparison.audit_files([*first, *second])
-    differences = comparison.compare(first, second, options.metric, audits)
+    first, second = comparison.read_settings(*names)
+    differences = comparison.compare(first, second, options.metric)
     if options.latex:
         write_text(options.latex, comparison.comparison_latex(names, differences, options.metric))
     if options.figure:
         write_text(options.figure, comparison.comparison_svg(names, differences, options.metric))
     print(comparison.comparison_text(names, differences, options.metric))
-    for dataset in comparison.datasets_left_out(first, second):
+    for dataset in sorted(first.keys() ^ second.keys()):
         print(f"not compared: {dataset}, where only one of the two has a result")
     return 0
 

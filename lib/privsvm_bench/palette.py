@@ -19,7 +19,11 @@ COLOURS = (
 )  # fmt: skip
 # Lines of claims, and of methods without a guarantee.
 CLAIMED, NONE = "#63676e", "#46505f"
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
+# Marks: matplotlib's name, and the glyphs of tables, filled for proofs and hollow where the noise was seeded.
+SYMBOLS = {
+    "circle": ("o", "●○"), "square": ("s", "■□"), "diamond": ("D", "◆◇"), "triangle-up": ("^", "▲△"),
+    "triangle-down": ("v", "▼▽"), "pentagon": ("p", "⬟⬠"), "star": ("*", "★☆"),
+}  # fmt: skip
 
 # These have the first colours, in every report. The name of another method chooses one of the rest.
 NAMED = (
@@ -64,7 +68,7 @@ def looks_of(implementations: Sequence[str]) -> list[Look]:
     places, seen = _first_places(implementations), Counter[str]()
     for implementation in implementations:
         place, mark = places[implementation]
-        symbol = SYMBOLS[(mark + seen[implementation]) % len(SYMBOLS)]
+        symbol = list(SYMBOLS)[(mark + seen[implementation]) % len(SYMBOLS)]
         seen[implementation] += 1
         # Of two reference lines without a mark, one has other dashes.
         looks.append(Look(*COLOURS[place], "dash-dot" if implementation == "majority" else symbol))

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import json
 import math
+import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -287,7 +288,8 @@ class _Models(_Record):
         if not all(epsilon > 0 for epsilon in self.epsilons):
             raise ValueError(f"epsilons is {list(self.epsilons)}: must be positive numbers or ['inf']")
         if len(self.guarantees) != len(self.epsilons):
-            raise ValueError(f"guarantees: there are {_for_epsilons(self.guarantees, 'guarantees', self.epsilons)}")
+            counts = f"{len(self.guarantees)} guarantees for {len(self.epsilons)} epsilons"
+            raise ValueError(f"guarantees: there are {counts}")
         for name in ("objective", "n_support", "n_iter"):
             if len(getattr(self, name)) != self.n_splits:
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers for {self.n_splits} splits")
@@ -379,9 +381,9 @@ class Result(_Models, _Job):
         n_epsilons = len(self.epsilons)
         for metric, summary in self.summary.items():
             for field in dataclasses.fields(summary):
-                column = getattr(summary, field.name)
-                if len(column) != n_epsilons:
-                    counts = _for_epsilons(column, "numbers", self.epsilons)
+                count = len(getattr(summary, field.name))
+                if count != n_epsilons:
+                    counts = f"{count} numbers for {n_epsilons} epsilons"
                     raise ValueError(f"summary.{metric}.{field.name} has {counts}")
         for metric, splits in self.metrics.items():
             if len(splits) != self.n_splits or any(len(split) != n_epsilons for split in splits):
@@ -485,10 +487,6 @@ class Prepared(_Record):
     scaling: dict[str, Any]
     missing: dict[str, Any]
     sources: dict[str, str]
-
-
-def _for_epsilons(values: Sequence[Any], what: str, epsilons: Sequence[float]) -> str:
-    return f"{len(values)} {what} for {len(epsilons)} epsilons"
 
 
 @functools.cache
@@ -640,14 +638,9 @@ def read_timings(paths: Iterable[str | os.PathLike[str]]) -> list[Timing]:
     return [Timing(method, dataset, **seconds) for (dataset, method), seconds in sorted(joined.items())]
 
 
-def read_condensing(paths: Iterable[str | os.PathLike[str]]) -> list[CondenseTimings]:
-    """Read the seconds to condense each dataset, ordered by dataset."""
-    return sorted((read(CondenseTimings, path) for path in paths), key=lambda record: record.dataset)
-
-
-def read_prepared(paths: Iterable[str | os.PathLike[str]]) -> list[Prepared]:
-    """Read the records beside prepared datasets, ordered by dataset."""
-    return sorted((read(Prepared, path) for path in paths), key=lambda record: record.dataset)
+def read_by_dataset(form: type[_Form], paths: Iterable[str | os.PathLike[str]]) -> list[_Form]:
+    """Read records of datasets, ordered by dataset."""
+    return sorted((read(form, path) for path in paths), key=operator.attrgetter("dataset"))
 
 
 def attacks_of(results: Iterable[Result]) -> list[Attack]:

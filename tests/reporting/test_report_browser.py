@@ -14,7 +14,7 @@ from tests.browser import headless_browser, needs_browser
 from tests.waits import wait_until
 
 from privsvm.privacy.statement import theorem_holds
-from privsvm_bench.records import read_prepared, read_timings
+from privsvm_bench.records import Prepared, read_by_dataset, read_timings
 from privsvm_bench.reporting.page import ReportRecords, report_files
 from privsvm_bench.reporting.results import read_results
 
@@ -103,7 +103,7 @@ def page_of(files: dict[str, list[str]], attacks: tuple[dict[str, Any], ...] = (
         records=ReportRecords(
             attacks=[attack_of(attack) for attack in attacks],
             timings=read_timings(files["timings"]),
-            prepared=read_prepared(files["prepared"]),
+            prepared=read_by_dataset(Prepared, files["prepared"]),
         ),
         experiment="default",
     )

@@ -35,10 +35,11 @@ from privsvm.privacy.statement import Witness
 from privsvm_bench.palette import Look
 from privsvm_bench.records import (
     CondenseTimings,
+    Prepared,
     Result,
     Timing,
     attacks_of,
-    read_prepared,
+    read_by_dataset,
     read_timings,
     seal,
 )
@@ -590,7 +591,9 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Any) -> None:
     assert "pmsvm_wp" in page
     page = render_page(
         read_results(files["results"]),
-        records=ReportRecords(timings=read_timings(files["timings"]), prepared=read_prepared(files["prepared"])),
+        records=ReportRecords(
+            timings=read_timings(files["timings"]), prepared=read_by_dataset(Prepared, files["prepared"])
+        ),
         origin=provenance(),
     )
     for identity in ("summary", "claims", "datasets", "guarantees", "timings", "prepared", "provenance", "glossary"):

@@ -14,7 +14,7 @@ from tests.reporting.synthetic_results import GRID, make_audit_cell, make_result
 from privsvm_bench import records
 from privsvm_bench.command import main
 from privsvm_bench.records import seal
-from privsvm_bench.tracking.comparison import compare, comparison_latex
+from privsvm_bench.tracking.comparison import compare, comparison_latex, read_settings
 
 # Its commands are taken from docs/change.md, from the ```sh block that names this file.
 PAGE = Path(__file__).resolve().parents[2] / "docs/change.md"
@@ -37,7 +37,7 @@ def test_differences_are_paired_and_their_interval_knows_the_overlap(tmp_path):
     noise = np.array([0.1, -0.1, 0.05, -0.05, 0.0])
     first = write(tmp_path, "private_svm", "proved", noise)
     second = write(tmp_path, "pmsvm_wp", "proved", noise + np.array([0.02, 0.03, 0.01, 0.02, 0.02]))
-    differences = compare([first], [second])
+    differences = compare(*read_settings(first, second))
     assert [one.epsilon for one in differences] == list(GRID)
     # Variation that the splits share cancels.
     assert differences[0].mean == pytest.approx(0.02)
@@ -47,10 +47,10 @@ def test_differences_are_paired_and_their_interval_knows_the_overlap(tmp_path):
         2.776 * spread * math.sqrt(1 / 5 + 171 / 398), rel=1e-3
     )
     reference = write(tmp_path, "svm", "none", noise)
-    assert [one.epsilon for one in compare([reference], [second])] == list(GRID)
-    assert [one.epsilon for one in compare([reference], [reference])] == [math.inf]
+    assert [one.epsilon for one in compare(*read_settings(reference, second))] == list(GRID)
+    assert [one.epsilon for one in compare(*read_settings(reference, reference))] == [math.inf]
     once, too = write(tmp_path, "once", "proved", [0.0]), write(tmp_path, "too", "proved", [0.1])
-    assert compare([once], [too])[0].low == -math.inf
+    assert compare(*read_settings(once, too))[0].low == -math.inf
 
 
 def test_the_command_of_the_page(tmp_path, monkeypatch, capsys):
@@ -132,4 +132,4 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, argu
 
 def test_names_are_safe_in_latex(tmp_path):
     path = write(tmp_path, "a", "proved", [0.0, 0.1], dataset="some_set")
-    assert "some\\_set" in comparison_latex(("a&b", "c"), compare([path], [path]), "accuracy")
+    assert "some\\_set" in comparison_latex(("a&b", "c"), compare(*read_settings(path, path)), "accuracy")

@@ -70,8 +70,8 @@ def audit_entry(job: AuditJob) -> AuditRecord:
     Raises PrivSVMError, in one line, for parameters that the method refuses, or a refuted proof.
     """
     if is_foreign(job.implementation):
-        problems: list[str] = []
-        record = audit_record(job.method, job.implementation, list(_foreign_cells(job, problems)), job.parameters)
+        cells, problems = _audit_foreign(job)
+        record = audit_record(job.method, job.implementation, cells, job.parameters)
         return dataclasses.replace(record, problem="; ".join(problems) or None)
     estimator = estimator_class(job.implementation)
     offered = relations_of(estimator)
@@ -102,12 +102,14 @@ class _Untrained:
         return self.methods[len(np.unique(y))].untrained(self.stated, self.stream).fit(X, y)
 
 
-def _foreign_cells(job: AuditJob, problems: list[str]) -> Iterator[MethodCell]:
+def _audit_foreign(job: AuditJob) -> tuple[list[MethodCell], list[str]]:
     """Audit a class of another package by training it, on rows as short as those that the benchmark hands it.
 
-    Made-up rows have two classes or three: noise may be missing for the third one alone. A class that cannot be trained
-    on these few rows has no cells, and the reason goes to `problems`.
+    Made-up rows have two classes or three: noise may be missing for the third one alone. Returns the cells, and why a
+    class cannot be trained on these few rows.
     """
+    cells: list[MethodCell] = []
+    problems: list[str] = []
     methods = {
         n: ForeignMethod(job.implementation, job.parameters, n, np.zeros((0, 1)), job.delta, job.neighbours)
         for n in (2, 3)
@@ -134,14 +136,17 @@ def _foreign_cells(job: AuditJob, problems: list[str]) -> Iterator[MethodCell]:
             print(f"audit: {job.method}: not audited {problem}")
             problems.append(problem)
             continue
-        yield MethodCell(
-            relation=job.neighbours,
-            epsilon=epsilon,
-            delta=found.delta,
-            guarantee=guarantee,
-            pair=found.pair.words,
-            draws=found.draws,
-            bounds=found.bounds,
-            looks_at="public attributes and answers of the trained model",
-            confirmed=found.refuted,
+        cells.append(
+            MethodCell(
+                relation=job.neighbours,
+                epsilon=epsilon,
+                delta=found.delta,
+                guarantee=guarantee,
+                pair=found.pair.words,
+                draws=found.draws,
+                bounds=found.bounds,
+                looks_at="public attributes and answers of the trained model",
+                confirmed=found.refuted,
+            )
         )
+    return cells, problems

@@ -68,13 +68,12 @@ def summarise(values: np.ndarray) -> Summary:
     ``sd`` is the standard deviation (n - 1) over all runs, 0 for a single one; ``low`` and ``high`` are the 2.5 and
     97.5 percentiles. All are None if no run is defined.
     """
-    columns: dict[str, list[float | None]] = {"mean": [], "sd": [], "low": [], "high": []}
+    columns: list[tuple[float | None, ...]] = []
     for epsilon_index in range(values.shape[1]):
         runs = values[:, epsilon_index].ravel()
         runs = runs[~np.isnan(runs)]
-        undefined = runs.size == 0
-        columns["mean"].append(None if undefined else float(runs.mean()))
-        columns["sd"].append(None if undefined else float(runs.std(ddof=1)) if runs.size > 1 else 0.0)
-        for name, percentile in (("low", 2.5), ("high", 97.5)):
-            columns[name].append(None if undefined else float(np.percentile(runs, percentile)))
-    return Summary(**{name: tuple(column) for name, column in columns.items()})
+        spread = float(runs.std(ddof=1)) if runs.size > 1 else 0.0
+        known = (float(runs.mean()), spread, *np.percentile(runs, [2.5, 97.5]).tolist()) if runs.size else None
+        columns.append(known or (None,) * 4)
+    mean, sd, low, high = zip(*columns, strict=True)
+    return Summary(mean=mean, sd=sd, low=low, high=high)

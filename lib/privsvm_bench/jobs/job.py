@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pydantic
 from pydantic_core import PydanticCustomError
@@ -13,10 +13,9 @@ from privsvm.constraints import POSITIVE, REPEATS, SHARE, one_of, real
 from privsvm.digests import canonical_json
 from privsvm.errors import without_passwords
 from privsvm.models import Obeys
+from privsvm.privacy.events import Neighbours
 from privsvm_bench.datasets.settings import ParsedProtocol, Section
-
-Condensing = Literal["none", "ci", "fcm"]
-Neighbours = Literal["replace_one", "add_remove"]
+from privsvm_bench.records import Condense
 
 _EPSILON = real("every epsilon must be a number above 0 (from 1e-6 to 1000)", least=1e-6, most=1000)
 
@@ -73,7 +72,7 @@ class PrepareJob(Job):
 class CondenseJob(Job):
     """Condense the training rows of a dataset."""
 
-    condense: Condensing
+    condense: Condense
     experiment: str
     seed: int
 
@@ -81,7 +80,7 @@ class CondenseJob(Job):
 class TrainJob(Job):
     """Method and dataset; the defaults are those of a method without privacy, which has one model and no epsilon."""
 
-    condense: Condensing
+    condense: Condense
     experiment: str
     implementation: str
     method: str

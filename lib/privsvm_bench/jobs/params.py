@@ -19,7 +19,8 @@ from privsvm.models import Obeys, check_model, show_value
 from privsvm.plain_yaml import Places, read_yaml, with_place
 from privsvm.registry import check_installed, estimator_class, is_foreign
 from privsvm_bench.datasets.settings import ParsedProtocol, Section
-from privsvm_bench.jobs.job import Condensing, Epsilons, Privacy, distinct
+from privsvm_bench.jobs.job import Epsilons, Privacy, distinct
+from privsvm_bench.records import Condense
 
 OWN_FOLDER = "data/own"
 
@@ -113,7 +114,7 @@ class Params(Section):
     data: Data
     datasets: Annotated[dict[Annotated[str, Obeys(_DATASET_NAME)], _Dataset], pydantic.Field(min_length=1)]
     protocol: ParsedProtocol
-    condense: Annotated[Condensing, Obeys(one_of("none", "ci", "fcm"))]
+    condense: Annotated[Condense, Obeys(one_of("none", "ci", "fcm"))]
     privacy: Privacy
     methods: Annotated[dict[Annotated[str, Obeys(_METHOD_NAME)], MethodEntry], pydantic.Field(min_length=1)]
     audit: Audit
@@ -163,18 +164,14 @@ class Params(Section):
 
     def methods_to_audit(self) -> list[str]:
         """List the entries that state an epsilon."""
-        return [
-            name
-            for name, entry in self.methods.items()
-            if states_epsilon(entry.implementation) or "states_epsilon" in entry.parameters
-        ]
+        return [name for name in self.methods if self.reads_privacy(name)]
 
-    def method_parameters(self, method: str, dataset: str) -> dict[str, Any]:
-        """Return a method's parameters, overridden by `per_dataset`."""
+    def method_parameters(self, method: str, dataset: str = "") -> dict[str, Any]:
+        """Return a method's parameters for all datasets, or for one, overridden by `per_dataset`."""
         entry = self.methods[method]
         return {**entry.parameters, **(entry.per_dataset or {}).get(dataset, {})}
 
-    def reads_privacy(self, method: str, dataset: str) -> bool:
+    def reads_privacy(self, method: str, dataset: str = "") -> bool:
         """Tell whether a method states an epsilon, so that its jobs depend on `privacy`."""
         implementation = self.methods[method].implementation
         return states_epsilon(implementation) or "states_epsilon" in self.method_parameters(method, dataset)

@@ -39,14 +39,12 @@ def audit_bars_of(
     grid = sorted(found)
     stated = grid[nearest_epsilon(grid, reference_epsilon)]
     bars = []
-    for method, look in looks.items():
-        if method not in private:
-            continue
+    for method in filter(private.__contains__, looks):
         bounds = found[stated].get(method, [])
         bars.append(
             AuditBar(
                 name=method,
-                colour=CLAIMED if method in claimed else look.light,
+                colour=CLAIMED if method in claimed else looks[method].light,
                 is_claim=method in claimed,
                 bound=max((bound for bound, _ in bounds), default=None),
                 refuted=any(refuted for _, refuted in bounds),

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from privsvm.privacy.statement import STATUSES, Status, theorem_holds
 from privsvm_bench import charts
-from privsvm_bench.charts import MARKERS, RED, named, new_chart, page_svg, style, svg_text
+from privsvm_bench.charts import RED, named, new_chart, page_svg, style, svg_text
 from privsvm_bench.palette import CLAIMED, COLOURS, NONE, SYMBOLS, Look
 from privsvm_bench.records import KnownSampleAttack, Result
 from privsvm_bench.reporting.claim_tables import note_on
@@ -98,7 +98,7 @@ def _look(status: Status, look: Look, first: bool) -> dict[str, Any]:
     if status == "none":
         return {**line, "linestyle": (0, (6, 3, 1.5, 3))} if look.symbol == "dash-dot" else line
     inside = {"proved": colour, "seeded": charts.PANEL}.get(status, "none")
-    marker = MARKERS[look.symbol] if proof else charts.CROSSED
+    marker = SYMBOLS[look.symbol][0] if proof else charts.CROSSED
     size = 8 if look.symbol in ("circle", "square", "diamond") or status == "claimed" else 9.5
     faint = {"alpha": 0.65} if status == "claimed" else {}
     return {**line, **faint, "marker": marker, "markersize": size, "markerfacecolor": inside, "markeredgewidth": 1.3}
@@ -293,7 +293,7 @@ def attack_svg(attack: KnownSampleAttack, title: str) -> str:
         axes.text(1, _RECOVERED / 2, "below: recovered ", **below)
         ends = []
         for number, (entity, label, heights) in enumerate(zip(attack.entities, labels, errors, strict=True)):
-            mark = MARKERS[SYMBOLS[number % len(SYMBOLS)]]
+            mark = list(SYMBOLS.values())[number % len(SYMBOLS)][0]
             look: dict[str, Any] = {"color": COLOURS[number % 6][0], "linewidth": 2.0, "marker": mark, "markersize": 8}
             curve = entity.curve
             points = [

@@ -135,9 +135,8 @@ def _curve_row(result: Result, epsilon: float, index: int, colour: str) -> dict[
         "neighbours": guarantee.neighbours or result.neighbours,
     }
     for metric in METRICS:
-        row[metric] = _round(result.value(metric, "mean", index))
-        for statistic in ("sd", "low", "high"):
-            row[f"{metric}_{statistic}"] = _round(result.value(metric, statistic, index))
+        statistics = zip(metric_columns(metric), ("mean", "sd", "low", "high"), strict=True)
+        row |= {column: _round(result.value(metric, statistic, index)) for column, statistic in statistics}
     return row
 
 

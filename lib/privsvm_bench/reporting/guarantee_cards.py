@@ -8,7 +8,6 @@ from typing import Any
 
 from privsvm.digests import canonical_json
 from privsvm.errors import without_absolute_paths
-from privsvm.privacy.gate import Guarantee
 from privsvm.privacy.statement import Status
 from privsvm_bench.metrics import mean_of_known
 from privsvm_bench.records import Result, Timing, is_refuted
@@ -90,18 +89,15 @@ def _scales(members: Iterable[Result], grid: Sequence[float]) -> list[dict[str, 
         of_epsilon = dict(finite_guarantees(result))
         if of_epsilon:
             sensitivities = unique(short_number(guarantee.sensitivity) for guarantee in of_epsilon.values())
-            cells = tuple(_scale_cell(of_epsilon.get(stated)) for stated in grid)
+            cells = tuple(
+                (short_number(one.noise_scale), short_number(one.epsilon_with_system_noise)) if one else ("", "")
+                for one in map(of_epsilon.get, grid)
+            )
             rows.setdefault((" / ".join(sensitivities) or "–", cells), []).append(result.dataset)
     return [
         {"datasets": names_text(datasets), "sensitivity": sensitivity, "cells": cells}
         for (sensitivity, cells), datasets in rows.items()
     ]
-
-
-def _scale_cell(guarantee: Guarantee | None) -> tuple[str, str]:
-    if guarantee is None:
-        return "", ""
-    return short_number(guarantee.noise_scale), short_number(guarantee.epsilon_with_system_noise)
 
 
 def timing_rows(timings: Iterable[Timing], results: Iterable[Result]) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,12 +45,18 @@ class Difference:
     n_splits: int  # Splits that both have.
 
 
-def result_files(name: str) -> list[Path]:
-    """Find the results that a word of the command line means.
+def read_settings(*names: str | os.PathLike[str]) -> list[dict[str, Result]]:
+    """Read the results that words of the command line mean, by dataset, with the witnesses of audits.
 
-    `name` is a result file, a folder of them, or a method of the benchmark that ran here. Raises PrivSVMError if there
+    A name is a result file, a folder of them, or a method of the benchmark that ran here. Raises PrivSVMError if there
     are none.
     """
+    files = [_result_files(name) for name in names]
+    audits = audit_files(path for paths in files for path in paths)
+    return [{result.dataset: result for result in read_results(paths, audits)} for paths in files]
+
+
+def _result_files(name: str | os.PathLike[str]) -> list[Path]:
     if Path(name).is_file():
         return [Path(name)]
     for places in ([Path(name)], [Path(folder, name) for folder in _RESULTS]):
@@ -86,49 +93,39 @@ def _pair_splits(
     ]
     if not pairs:
         return None
-    count = len(pairs)
     gaps = [other - one for one, other in pairs]
-    mean = math.fsum(gaps) / count
-    half = math.inf
-    if count > 1:
+    mean, half = statistics.fmean(gaps), math.inf
+    if len(gaps) > 1:
         from scipy.stats import t
 
-        variance = math.fsum((gap - mean) ** 2 for gap in gaps) / (count - 1)
         # Training sets overlap, so splits are not independent (Nadeau and Bengio 2003).
         overlap = (first.n_test or 0) / first.n_train if first.n_train else 0.0
-        half = float(t.ppf((1 + _LEVEL) / 2, count - 1)) * math.sqrt(variance * (1 / count + overlap))
+        variance = statistics.variance(gaps) * (1 / len(gaps) + overlap)
+        half = float(t.ppf((1 + _LEVEL) / 2, len(gaps) - 1)) * math.sqrt(variance)
     return Difference(
         dataset=first.dataset,
         epsilon=epsilon,
         worths=(first.worth(epsilon_indices[0]), second.worth(epsilon_indices[1])),
-        first=math.fsum(one for one, _ in pairs) / count,
-        second=math.fsum(other for _, other in pairs) / count,
+        first=statistics.fmean(one for one, _ in pairs),
+        second=statistics.fmean(other for _, other in pairs),
         low=mean - half,
         mean=mean,
         high=mean + half,
-        n_splits=count,
+        n_splits=len(gaps),
     )
 
 
-def compare(
-    first: Sequence[str | os.PathLike[str]],
-    second: Sequence[str | os.PathLike[str]],
-    metric: str = "accuracy",
-    audits: Sequence[str | os.PathLike[str]] = (),
-) -> list[Difference]:
+def compare(first: Mapping[str, Result], second: Mapping[str, Result], metric: str = "accuracy") -> list[Difference]:
     """Compare two settings on all datasets and epsilons that both have, ordered by dataset and epsilon.
 
-    `first` and `second` are result files, one for each dataset, and `audits` the records of audits of their methods. A
-    setting without epsilon is compared at every epsilon of the other one. Raises PrivSVMError if nothing can be
-    compared: an unknown metric, no common dataset, or other rows or splits.
+    `first` and `second` are results by dataset. A setting without epsilon is compared at every epsilon of the other
+    one. Raises PrivSVMError if nothing can be compared: an unknown metric, no common dataset, or other rows or splits.
     """
     if metric not in METRICS:
         raise PrivSVMError(f"--metric {metric}: must be one of {', '.join(METRICS)}")
-    ours = {result.dataset: result for result in read_results(first, audits)}
-    theirs = {result.dataset: result for result in read_results(second, audits)}
     differences = []
-    for dataset in sorted(ours.keys() & theirs.keys()):
-        one, other = ours[dataset], theirs[dataset]
+    for dataset in sorted(first.keys() & second.keys()):
+        one, other = first[dataset], second[dataset]
         if (one.dataset_digest, one.n_splits) != (other.dataset_digest, other.n_splits):
             raise PrivSVMError(
                 f"{dataset}: {one.method} and {other.method} were not run on the same splits of the same rows; run "
@@ -147,12 +144,6 @@ def compare(
     if not differences:
         raise PrivSVMError("compare: the two have no data set and epsilon in common; name two that have")
     return differences
-
-
-def datasets_left_out(first: Sequence[Path], second: Sequence[Path]) -> list[str]:
-    """List the datasets that only one of two settings has a result for."""
-    ours, theirs = ({result.dataset for result in read_results(files)} for files in (first, second))
-    return sorted(ours ^ theirs)
 
 
 def _epsilon(value: float) -> str:

@@ -66,15 +66,12 @@ def open_experiment(client: MlflowClient, name: str, tracking_uri: str, note: st
     if experiment is None:
         # Without an explicit place a database would store the absolute path of the working folder.
         artifact_location = None if is_server(tracking_uri) else f"{_SERVED}{name}"
-        experiment_id = client.create_experiment(name, artifact_location=artifact_location)
-        tags: Mapping[str, str] = {}
-    else:
-        experiment_id, tags = experiment.experiment_id, experiment.tags
-        if experiment.lifecycle_stage != "active":
-            client.restore_experiment(experiment_id)
-    if tags.get(_NOTE_TAG) != note:
-        client.set_experiment_tag(experiment_id, _NOTE_TAG, note)
-    return str(experiment_id)
+        return str(client.create_experiment(name, artifact_location=artifact_location, tags={_NOTE_TAG: note}))
+    if experiment.lifecycle_stage != "active":
+        client.restore_experiment(experiment.experiment_id)
+    if experiment.tags.get(_NOTE_TAG) != note:
+        client.set_experiment_tag(experiment.experiment_id, _NOTE_TAG, note)
+    return str(experiment.experiment_id)
 
 
 def _log_experiment(

@@ -59,22 +59,19 @@ def run(main: Callable[[list[str] | None], int | None], is_job: bool = False) ->
     """
     if is_job:
         die_with_parent()
+    code, message = 1, ""
     try:
         code = main(None) or 0
     except PrivSVMError as error:
         # Keys of params.yaml are named with their file, whichever job finds the problem.
         source = "params.yaml: " if str(error).startswith(("datasets.", "methods.")) else ""
-        print(f"error: {printable(f'{source}{error}')}", file=sys.stderr)
-        code = 1
+        message = f"{source}{error}"
     except KeyboardInterrupt:
         # Silent: the user pressed Ctrl-C.
         code = 128 + signal.SIGINT
     except MemoryError as error:
         detail = f" ({' '.join(str(error).split())})" if str(error) else ""
-        print(
-            f"error: out of memory{detail}; use fewer rows, features or classes, or a larger machine", file=sys.stderr
-        )
-        code = 1
+        message = f"out of memory{detail}; use fewer rows, features or classes, or a larger machine"
     except OSError as error:
         remedy = {
             errno.ENOSPC: "free some disk space and run again; nothing was half-written",
@@ -83,7 +80,7 @@ def run(main: Callable[[list[str] | None], int | None], is_job: bool = False) ->
             errno.EPERM: "make the folder writable or run from a folder of your own",
             errno.EROFS: "the file system is read-only; run from a folder that can be written",
         }.get(error.errno or 0, "check the path and run again")
-        where = error.filename or "file system"
-        print(f"error: {printable(f'{where}: {error.strerror or error}')}; {remedy}", file=sys.stderr)
-        code = 1
+        message = f"{error.filename or 'file system'}: {error.strerror or error}; {remedy}"
+    if message:
+        print(f"error: {printable(message)}", file=sys.stderr)
     sys.exit(code)
