@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import importlib.util
 import json
 import resource
@@ -170,17 +171,18 @@ def measure(library: str, threads: int, case: dict[str, Any]) -> tuple[dict[str,
     if library == "PrivSVM":
         from privsvm import SVMClassifier
 
-        build: Any = lambda: SVMClassifier(**common, n_jobs=threads)  # noqa: E731
+        kind: Any = functools.partial(SVMClassifier, n_jobs=threads)
     elif library == "oneDAL":
         import daal4py
-        from sklearnex.svm import SVC as OneDAL  # noqa: N811
+        from sklearnex.svm import SVC
 
         daal4py.daalinit(threads)
-        build = lambda: OneDAL(**common)  # noqa: E731
+        kind = SVC
     else:
         from sklearn.svm import SVC
 
-        build = lambda: SVC(**common)  # noqa: E731
+        kind = SVC
+    build = functools.partial(kind, **common)
     # Untimed fit that loads and compiles.
     warm_up_rows = np.concatenate([np.flatnonzero(y == k)[:20] for k in range(case["classes"])])
     build().fit(X[warm_up_rows], y[warm_up_rows]).predict(rows[:10])

@@ -29,8 +29,7 @@ def stale_draws(draws: Sequence[Draws], sources: Sources) -> dict[tuple[str, str
     stale = set()
     for plan in draws:
         for table in plan.tables:
-            parts = sources.entries(table).get(plan.dataset, {"measured": []})["measured"]
-            if any(plan.name in item["parts"] for item in parts):
+            if plan.name in sources.parts(table, plan.dataset):
                 measured.setdefault((plan.experiment, plan.dataset), {})[plan.key] = plan
                 if not sources.is_current(table, plan.dataset, plan.code, plan.name):
                     stale.add((plan.experiment, plan.dataset))

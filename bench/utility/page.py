@@ -180,8 +180,7 @@ def rare_classes(cells: pd.DataFrame) -> dict[str, Any]:
 
 def times() -> str:
     """Write how long the recommended method takes."""
-    measured = Sources(TABLES).entries("leaderboard")[RECOMMENDED]["measured"]
-    seconds = pd.Series({name: time for item in measured for name, time in item["parts"].items() if time is not None})
+    seconds = pd.Series(Sources(TABLES).parts("leaderboard", RECOMMENDED), dtype=float).dropna()
     longest = str(seconds.idxmax())
     return (
         f"A fit of `recommended` takes {seconds.median():.2f} s of processor time (median over sets), and at most "

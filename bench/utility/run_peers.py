@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from entries import DELTA, EPSILONS, TABLES
 from scores import SCORES, score_row
 from sets import LARGE_SPLITS, SETS, SPLITS, UtilitySet, list_splits, load
@@ -99,11 +100,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--splits", nargs="*", type=int, default=list(range(SPLITS)), choices=range(SPLITS))
     arguments = parser.parse_args()
-    TABLE.parent.mkdir(parents=True, exist_ok=True)
-    if not TABLE.exists():
-        TABLE.write_text(",".join(_FIELDS) + "\n")
-    with TABLE.open(newline="") as file:
-        done = {(row["peer"], row["set"], float(row["epsilon"]), int(row["split"])) for row in csv.DictReader(file)}
+    done = set(pd.read_csv(TABLE)[["peer", "set", "epsilon", "split"]].itertuples(index=False, name=None))
     sources, times = Sources(TABLE.parent), collections.defaultdict(list)
     for split in arguments.splits:
         for peer in arguments.peers:

@@ -55,18 +55,15 @@ def measure_mean(data: UtilitySet, make: Callable[[list[int], int], Any]) -> dic
     return {"accuracy": f"{np.mean(accuracies):.4f}", "error": f"{error:.4f}", "run_epsilon": f"{budget:.3f}"}
 
 
-def make_fixed(C: float, classes: list[int], seed: int) -> ObjectivePerturbationClassifier:
+def make_fixed(classes: list[int], seed: int, **settings: Any) -> ObjectivePerturbationClassifier:
     """Make objective perturbation with the total budget."""
-    return ObjectivePerturbationClassifier(C=C, epsilon=EPSILON, delta=DELTA, classes=classes, random_state=seed)
+    return ObjectivePerturbationClassifier(epsilon=EPSILON, delta=DELTA, classes=classes, random_state=seed, **settings)
 
 
-def make_search(settings: tuple[float, float, float], classes: list[int], seed: int) -> PrivateSearch:
+def make_search(classes: list[int], seed: int, **settings: Any) -> PrivateSearch:
     """Make a search over C with the same budget."""
-    mean, shape, share = settings
     model, grid = ObjectivePerturbationClassifier(classes=classes), {"C": list(CANDIDATES)}
-    return PlannedOnce(
-        model, grid, epsilon=EPSILON, delta=DELTA, mean_runs=mean, shape=shape, score_share=share, random_state=seed
-    )
+    return PlannedOnce(model, grid, epsilon=EPSILON, delta=DELTA, random_state=seed, **settings)
 
 
 def main() -> None:
@@ -74,10 +71,10 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name in NAMES:
         data = load(name)
-        rows += [{"set": name, "C": C, **measure_mean(data, functools.partial(make_fixed, C))} for C in CANDIDATES]
-        for settings in SEARCHES:
-            row = measure_mean(data, functools.partial(make_search, settings))
-            mean, shape, share = settings
+        rows += [{"set": name, "C": C, **measure_mean(data, functools.partial(make_fixed, C=C))} for C in CANDIDATES]
+        for mean, shape, share in SEARCHES:
+            search = functools.partial(make_search, mean_runs=mean, shape=shape, score_share=share)
+            row = measure_mean(data, search)
             sigma = gaussian_noise_multiplier(float(row["run_epsilon"]), DELTA) * math.sqrt((1.0 - share) / share)
             noise = f"{sigma / len(data.splits[0][0]):.4f}"
             plan = {"mean_runs": f"{mean:g}", "shape": f"{shape:g}", "score_share": f"{share:g}", "score_noise": noise}

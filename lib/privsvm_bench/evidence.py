@@ -66,6 +66,13 @@ class Sources:
         content: dict[str, dict[str, dict[str, Any]]] = read_json(self.path) if self.path.exists() else {}
         return content.get(table, {})
 
+    def parts(self, table: str, entry: str) -> dict[str, float | None]:
+        """Return the last median processor seconds of each measured part of an entry; None if it was never timed."""
+        parts: dict[str, float | None] = {}
+        for item in self.entries(table).get(entry, {"measured": []})["measured"]:
+            parts |= {name: time for name, time in item["parts"].items() if time is not None or name not in parts}
+        return parts
+
     def is_current(self, table: str, entry: str, code: str, part: str) -> bool:
         """Return whether this code measured a part of an entry, or a sample run by it confirmed the entry."""
         source = self.entries(table).get(entry, {})
@@ -105,8 +112,7 @@ class Sources:
 
         `compare` runs a candidate, and returns the number of its values and their largest difference from the table.
         """
-        parts = {part for source in self.entries(table)[entry]["measured"] for part in source["parts"]}
-        if all(self.is_current(table, entry, code, part) for part in parts):
+        if all(self.is_current(table, entry, code, part) for part in self.parts(table, entry)):
             return True
         # The code draws the sample: nobody chooses it.
         order = np.random.default_rng(list(code.encode())).permutation(len(candidates))

@@ -12,7 +12,7 @@ import scipy.stats
 
 from reproduce.dpwss.experiments import TABLE3_SETTINGS, setting_name
 from reproduce.engine.distributions import LEVELS, Distribution
-from reproduce.engine.judging import log_density
+from reproduce.engine.judging import log_density, width
 from reproduce.engine.measurements import cell_id, constant
 from reproduce.engine.statements import group_cells
 
@@ -68,9 +68,7 @@ def _spreads(distributions: Mapping[str, Distribution]) -> dict[str, float]:
     for (dataset, setting, metric), points in group_cells("*/DPWSS/*/*", distributions).items():
         item = points[0][1]
         if setting in _SETTINGS and metric in METRICS:
-            width = item.quantiles[LEVELS.index(0.975)] - item.quantiles[LEVELS.index(0.025)]
-            deviation = width / (2.0 * float(scipy.stats.norm.ppf(0.975))) / max(abs(item.median), 1e-12)
-            by_setting.setdefault((dataset, setting), {})[metric] = deviation
+            by_setting.setdefault((dataset, setting), {})[metric] = width(item) / max(abs(item.median), 1e-12)
     runs = [spreads for spreads in by_setting.values() if len(spreads) == len(METRICS)]
     if not runs:
         return {}

@@ -112,18 +112,12 @@ def choose_jobs(jobs: Mapping[str, Mapping[str, Any]], cell: str) -> list[str]:
     return list(jobs)
 
 
-def rerun_seconds(sources: Sources, paper: str) -> dict[str, float]:
-    """Read the processor times of the reruns of a paper's statements, and of `FIRST_RUN` and `LATER_RUN`."""
-    measured = sources.entries(RERUNS).get(paper, {"measured": []})["measured"]
-    return {name: seconds for item in measured for name, seconds in item["parts"].items()}
-
-
 def recorded_seconds(sources: Sources, draws: Sequence[Draws]) -> dict[tuple[str, str], float]:
     """Read the processor times of draws, by their keys; those that were not timed are left out."""
     times: dict[tuple[str, str], float] = {}
     for table, entry in dict.fromkeys((plan.experiment, plan.dataset) for plan in draws):
-        for item in sources.entries(table).get(entry, {"measured": []})["measured"]:
-            times |= {(table, name): seconds for name, seconds in item["parts"].items() if seconds is not None}
+        parts = sources.parts(table, entry)
+        times |= {(table, name): seconds for name, seconds in parts.items() if seconds is not None}
     return times
 
 

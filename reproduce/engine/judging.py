@@ -158,11 +158,16 @@ def two_sided(value: float, unit: float, distribution: Distribution) -> float:
     return max(far, 2.0 * edge) if 2.0 * edge > 1.0 - CENTRAL else min(far, 2.0 * edge)
 
 
+def width(distribution: Distribution) -> float:
+    """Return the standard deviation that the central 95 % would have if they were normal."""
+    low, high = (distribution.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
+    return (high - low) / (2.0 * _NORMAL)
+
+
 def log_density(value: float, distribution: Distribution) -> float:
     """Return the log density of a number under a distribution, by one of Student's form of its width."""
-    low, high = (distribution.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
     # An interval of less than a printed digit is one digit wide.
-    scale = max((high - low) / (2.0 * _NORMAL), 0.3 * distribution.unit)
+    scale = max(width(distribution), 0.3 * distribution.unit)
     distance = (value - distribution.median) / scale
     constant = math.lgamma((_FREEDOM + 1) / 2) - math.lgamma(_FREEDOM / 2) - 0.5 * math.log(_FREEDOM * math.pi)
     return constant - (_FREEDOM + 1) / 2 * math.log1p(distance**2 / _FREEDOM) - math.log(scale)

@@ -11,7 +11,7 @@ import scipy.stats
 
 from privsvm_bench.evidence import Sources
 from privsvm_bench.reporting.text import short_number
-from reproduce.engine.cells import FIRST_RUN, LATER_RUN, command, expected_seconds, recorded_seconds, rerun_seconds
+from reproduce.engine.cells import FIRST_RUN, LATER_RUN, RERUNS, command, expected_seconds, recorded_seconds
 from reproduce.engine.distributions import MANY_RUNS, ONE_VALUE
 from reproduce.engine.draws import Draws
 from reproduce.engine.experiment import Experiment
@@ -215,7 +215,7 @@ def paper_page(
         paper=judged.paper,
         command=command,
         interval=interval,
-        reruns={FIRST_RUN: 0.0, LATER_RUN: 0.0} | rerun_seconds(sources, judged.paper.name),
+        reruns={FIRST_RUN: 0.0, LATER_RUN: 0.0} | sources.parts(RERUNS, judged.paper.name),
         first_run=FIRST_RUN,
         later_run=LATER_RUN,
         item=summary(judged),

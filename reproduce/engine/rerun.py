@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import scipy.stats
 
-from reproduce.engine.distributions import LEVELS, Distribution
+from reproduce.engine.distributions import Distribution
+from reproduce.engine.judging import width
 
 # Chance with which a rerun of equal programs is called different, for one cell.
 _CHANCE = 1e-4
@@ -23,12 +24,6 @@ class RerunLine(NamedTuple):
     apart: float
     reading: str
     confirms: bool
-
-
-def _width(item: Distribution) -> float:
-    """Return the standard deviation that the central 95 % would have if they were normal."""
-    low, high = (item.quantiles[LEVELS.index(level)] for level in (0.025, 0.975))
-    return (high - low) / (2.0 * float(scipy.stats.norm.ppf(0.975)))
 
 
 def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distribution]) -> list[RerunLine]:
@@ -52,7 +47,7 @@ def beside(committed: Mapping[str, Distribution], rerun: Mapping[str, Distributi
             # The median of a statistic of `size` runs is known from all runs together.
             size = int("".join(letter for letter in base.statistic if letter.isdigit()) or 1)
             share = math.sqrt(0.5 * math.pi * size * (1.0 / base.runs + 1.0 / item.runs))
-            apart = difference / (max(_width(base), _width(item)) * share + 0.1 * base.unit)
+            apart = difference / (max(width(base), width(item)) * share + 0.1 * base.unit)
             is_same = base.quantiles == item.quantiles
             confirms = abs(apart) <= scipy.stats.norm.isf(_CHANCE / 2.0)
             near = "within what other draws change"

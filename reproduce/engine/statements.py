@@ -138,11 +138,6 @@ def _ratio(group: _Group) -> Estimate:
     return ratio([a for a, _ in pairs.values()], [b for _, b in pairs.values()])
 
 
-def _share(group: _Group) -> float:
-    """Share of pairs whose first is larger."""
-    return statistics.fmean(a > b for a, b in zip(group.medians, group.other_medians, strict=True))
-
-
 # Numbers of a group without an interval.
 KINDS: Mapping[str, Callable[[_Group], float]] = {
     "value": lambda group: max(group.medians),
@@ -151,7 +146,8 @@ KINDS: Mapping[str, Callable[[_Group], float]] = {
     "difference": lambda group: max(group.medians) - max(group.other_medians),
     "mean difference": lambda group: statistics.fmean(group.medians) - statistics.fmean(group.other_medians),
     "quotient": lambda group: group.medians[0] / group.other_medians[0],
-    "share": _share,
+    # Of pairs whose first is larger.
+    "share": lambda group: statistics.fmean(map(operator.gt, group.medians, group.other_medians)),
     "rank": lambda group: float(scipy.stats.spearmanr(group.places, group.medians).statistic),
 }
 # Estimates with an interval, and the least number of points.

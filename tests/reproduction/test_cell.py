@@ -16,12 +16,12 @@ from reproduce.cell import MODULES, _record, draws_of, judge_committed, main
 from reproduce.engine.cells import (
     FIRST_RUN,
     LATER_RUN,
+    RERUNS,
     cells_behind,
     choose_draws,
     choose_jobs,
     column_of,
     find_printed,
-    rerun_seconds,
 )
 from reproduce.engine.distributions import LEVELS, merge_distributions, read_distributions
 from reproduce.engine.judging import DECIDED, TIMES
@@ -147,7 +147,7 @@ def test_a_run_that_compiles_is_timed_apart(compiles, name, tmp_path):
     judged = judge_committed("ppsvm")
     options = argparse.Namespace(reports=tmp_path, paper="ppsvm", compiles=compiles)
     _record(options, judged, judged.judgements[0].printed.id, 0.0)
-    assert list(rerun_seconds(Sources(tmp_path / "distributions"), "ppsvm")) == [name]
+    assert list(Sources(tmp_path / "distributions").parts(RERUNS, "ppsvm")) == [name]
 
 
 @pytest.mark.usefixtures("no_data")

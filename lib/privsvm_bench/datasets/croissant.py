@@ -8,26 +8,13 @@ from typing import Any
 
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.files import write_json, write_text
+from privsvm.files import read_json, write_json, write_text
 from privsvm.numerics.rows.rows import is_sparse
 from privsvm_bench.datasets.catalogue import load_catalogue
 from privsvm_bench.datasets.prepared import load_prepared
 
 DESCRIPTION = "croissant.json"
 _TABLE, _LABEL = "table.csv", "class"
-_TERMS = (
-    "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
-    "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
-    "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
-    "transform",
-)  # fmt: skip
-_CONTEXT = {
-    "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo", **{term: f"cr:{term}" for term in _TERMS},
-    "data": {"@id": "cr:data", "@type": "@json"}, "examples": {"@id": "cr:examples", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-}  # fmt: skip
 
 
 def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.PathLike[str] = "data/prepared") -> Path:
@@ -56,7 +43,8 @@ def describe_table(name: str, out: str | os.PathLike[str], folder: str | os.Path
     write_json(
         Path(out) / DESCRIPTION,
         {
-            "@context": _CONTEXT, "@type": "sc:Dataset", "name": name, "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "@context": read_json(Path(__file__).with_name("croissant_context.json")), "@type": "sc:Dataset",
+            "name": name, "conformsTo": "http://mlcommons.org/croissant/1.0",
             "description": f"{entry.note or name} Rows in the units of the source; {entry.source}".strip(),
             "license": entry.licence_words, "version": "1.0.0",
             "distribution": [{

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from privsvm.privacy.statement import STATUSES
 from privsvm_bench.records import Result
@@ -16,58 +15,39 @@ from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.dataset_sections import best_proved
 from privsvm_bench.reporting.text import percent_score, short_number
 
-_EQUAL = 0.05  # As much as without privacy, within this many points.
-
 
 def answers(results: Sequence[Result], lead: str, grid: Sequence[float]) -> list[dict[str, Any]]:
     """Answer for each epsilon of some datasets, or of one, which proved method keeps most accuracy at which cost.
 
-    Each answer has ``epsilon``, ``text`` (a sentence), ``best`` (the row of `best_proved` for `lead`) and ``rows``: all
-    methods at that epsilon on `lead`.
+    Each answer has ``epsilon``, ``best`` (the row of `best_proved` for `lead`), ``rows`` (all methods at that epsilon
+    on `lead`) and ``summary``: the method with the best mean rank over several datasets, None for one.
     """
     epsilon_answers = []
     members = [result for result in results if result.dataset == lead]
     for epsilon in grid:
         ranked = rank_methods(results, epsilon)
         (best,) = best_proved(members, epsilon, ranked[0]["method"] if ranked else None)
-        text = _sentence(best) if len(members) == len(results) or not ranked else _summary(results, ranked, epsilon)
-        epsilon_answers.append({"epsilon": epsilon, "text": text, "best": best, "rows": _rows(members, epsilon)})
+        summary = _summarise(results, ranked[0], epsilon) if ranked and len(members) < len(results) else None
+        rows = _rows(members, epsilon)
+        epsilon_answers.append({"epsilon": epsilon, "best": best, "summary": summary, "rows": rows})
     return epsilon_answers
 
 
-def _at(epsilon: float) -> str:
-    return f"At ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{short_number(epsilon)}"
-
-
-def _sentence(row: Mapping[str, Any]) -> Markup:
-    best, dataset = row["best"], row["dataset"]
-    if best is None:
-        return Markup("No method here is proved on {}. Rely on no epsilon on this page.").format(dataset)
-    at, kept = _at(best["epsilon"]), f"{100 * best['mean']:.1f}\N{NO-BREAK SPACE}%"
-    if row["worthless"]:
-        return Markup("{}, no proved method beats the majority class on {} ({} accuracy).").format(at, dataset, kept)
-    loss, end = best["loss"], "."
-    if loss is not None:
-        end = f": {loss:.1f} points less than without privacy."
-        end = ": as much as without privacy." if loss < _EQUAL else end
-    return Markup("{}, <code>{}</code> reaches {} accuracy on {}{}").format(at, best["method"], kept, dataset, end)
-
-
-def _summary(results: Sequence[Result], ranked: Sequence[Mapping[str, Any]], epsilon: float) -> Markup:
-    """Answer for several datasets: the method with the best mean rank, and its least and largest cost."""
-    first, n_datasets = ranked[0], len({result.dataset for result in results})
-    losses, no_better = [], []
-    for row in best_proved(results, epsilon, first["method"]):
-        if row["best"] is not None and row["best"]["method"] == first["method"]:
-            losses += [] if row["best"]["loss"] is None else [(row["best"]["loss"], row["dataset"])]
-            no_better += [row["dataset"]] if row["worthless"] else []
-    text = Markup("{}, <code>{}</code> is the most accurate proved method on {} of {} datasets").format(
-        _at(epsilon), first["method"], first["first"], n_datasets
-    )
-    if losses:
-        (least, kindest), (most, worst) = min(losses), max(losses)
-        text += f": {least:.1f} ({kindest}) to {most:.1f} points ({worst}) less than without privacy"
-    return text + (f". It does not beat the majority class on {', '.join(no_better)}." if no_better else ".")
+def _summarise(results: Sequence[Result], first: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """Add to the method with the best mean rank its costs, and the datasets on which it is no better than guessing."""
+    rows = [
+        row
+        for row in best_proved(results, epsilon, first["method"])
+        if row["best"] is not None and row["best"]["method"] == first["method"]
+    ]
+    losses = sorted((row["best"]["loss"], row["dataset"]) for row in rows if row["best"]["loss"] is not None)
+    no_better = [row["dataset"] for row in rows if row["worthless"]]
+    return {
+        **first,
+        "n_datasets": len({result.dataset for result in results}),
+        "losses": losses,
+        "no_better": no_better,
+    }
 
 
 def rank_methods(results: Sequence[Result], epsilon: float) -> list[dict[str, Any]]:

@@ -56,11 +56,6 @@ TEMPLATES = Path(__file__).with_name("templates")
 # Up to this many epsilons the selector is a row of buttons, above it a list.
 _MOST_BUTTONS = 9
 
-RANDOMNESS_TEXT = {
-    "system": "fresh system entropy",
-    "seeded": "seeded, for the benchmark only: whoever knows the seed can subtract it",
-}
-
 
 def _looks_of(results: Sequence[Result]) -> dict[str, Look]:
     """Choose colours and mark of each method; proved ones come first, those claimed anywhere with the claims."""
@@ -301,7 +296,6 @@ def _environment() -> jinja2.Environment:
         infinity=math.inf,
         nearly=NEARLY,
         percent=percent,
-        randomness_text=RANDOMNESS_TEXT,
         recovered=RECOVERED,
         score=score_text,
         theorem_holds=theorem_holds,

@@ -42,7 +42,6 @@ class Difference:
     low: float
     mean: float
     high: float
-    n_splits: int  # Splits that both have.
 
 
 def read_settings(*names: str | os.PathLike[str]) -> list[dict[str, Result]]:
@@ -111,7 +110,6 @@ def _pair_splits(
         low=mean - half,
         mean=mean,
         high=mean + half,
-        n_splits=len(gaps),
     )
 
 
