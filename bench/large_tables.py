@@ -275,18 +275,10 @@ def disk_text(results: dict[str, Any]) -> str:
     ]  # fmt: skip
     memory = max(one["anonymous_megabytes"] for one in known.values())
     share = min(one["share"] for one in known.values())
-    header = [
-        "rows on disk",
-        "what",
-        "passes",
-        "seconds",
-        "memory, MB",
-        "MB/s",
-        "share of the slower of disk and memory",
-    ]
+    header = "rows on disk | what | passes | seconds | memory, MB | MB/s | share of the slower of disk and memory"
     return (
         f"Training on up to {max(SIZES)} GB of rows took at most {memory:.0f} MB of memory, and ran at {share:.0%} or "
-        f"more of the speed that disk or memory allow.\n\n{markdown_table(header, rows)}"
+        f"more of the speed that disk or memory allow.\n\n{markdown_table(header.split(' | '), rows)}"
     )
 
 

@@ -12,12 +12,12 @@ import itertools
 import json
 import multiprocessing
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -73,21 +73,22 @@ def cache_path(job: tuple[str, str, str, dict[str, Any]], draws: int) -> Path:
     return CACHE / f"{name}-{variant.replace(' ', '_')}-{relation}-{draws}-{code_of(name)}.json"
 
 
-def run(job: tuple[str, str, str, dict[str, Any], int, Path]) -> tuple[str, float]:
-    """Audit one method and keep its rows; return an error and processor time."""
-    name, variant, relation, parameters, draws, path = job
+def audit(job: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Audit one method and return its rows."""
+    name, variant, relation, parameters, draws, _ = job
+    claims = Claims(EPSILONS, DELTA, [relation])
+    cells = audit_method(estimator_class(name), parameters, claims, draws=draws, key=f"{name} {variant}")
+    return list(rows_of(variant, audit_record(name, name, cells, parameters)))
+
+
+def run(job: tuple[Any, ...]) -> float:
+    """Audit one method and keep its rows; return processor time."""
     started = time.process_time()
-    try:
-        cells = audit_method(
-            estimator_class(name), parameters, Claims(EPSILONS, DELTA, [relation]), draws=draws, key=f"{name} {variant}"
-        )  # fmt: skip
-        record = audit_record(name, name, cells, parameters)
-    except ValueError as error:
-        return f"{name} {variant}: {error}", 0.0
+    rows = audit(job)
     seconds = time.process_time() - started
     CACHE.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps({"seconds": seconds, "rows": list(rows_of(variant, record))}))
-    return "", seconds
+    write_text(job[-1], json.dumps({"seconds": seconds, "rows": rows}))
+    return seconds
 
 
 def rows_of(variant: str, record: AuditRecord) -> Iterator[dict[str, Any]]:
@@ -158,18 +159,6 @@ def group_of(cell: Any) -> str:
     return names.get(cell.looks_at, "Gaussian noise on a solution")
 
 
-def answer(cells: pd.DataFrame) -> str:
-    """Sum up the table in two sentences."""
-    proved, claimed = cells[~cells.claimed], cells[cells.claimed]
-    if proved.refuted.any():
-        return f"**{proved.refuted.sum()} of {len(proved)} audits refute a proof.** The tables below name them."
-    return (
-        f"None of {len(proved)} audits refutes a proof, and the median audit of a proved method shows "
-        f"{(proved.largest / proved.stated).median():.0%} of the stated epsilon. Of the {len(claimed)} audits of "
-        f"{claimed.method.nunique()} methods with a false claim, {claimed.refuted.sum()} refute it."
-    )
-
-
 def summary(cells: pd.DataFrame) -> str:
     """Write for each kind of release the share of the stated epsilon that audits show."""
     lines, epsilons = [], stated_epsilons(cells)
@@ -215,9 +204,7 @@ def main() -> None:
     earlier = {key: int(rows.draws.iloc[-1]) for key, rows in earlier_rows().items()}
     wanted.sort(key=lambda job: -earlier.get(job[:3], sys.maxsize))
     with multiprocessing.get_context("forkserver").Pool(options.jobs, maxtasksperchild=4) as pool:
-        for job, (error, seconds) in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
-            if error:
-                sys.exit(f"error: {error}")
+        for job, seconds in zip(wanted, pool.imap(run, wanted, chunksize=1), strict=True):
             print(f"audit: {' '.join(job[:3])}: {seconds:.0f} s of processor time", flush=True)
             Sources(CSV.parent).measure("audits", job[0], code_of(job[0]), part_of(job), round(seconds, 1))
             write(everything)
@@ -235,13 +222,8 @@ def confirm(chosen: list[Any]) -> bool:
     earlier, holds = earlier_rows(), True
 
     def compare(job: tuple[Any, ...]) -> tuple[int, float]:
-        # Apart from kept audits, which would replace the rows that they confirm.
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "audit.json"
-            error, _ = run((*job[:-1], path))
-            if error:
-                sys.exit(f"error: {error}")
-            rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        # Not kept: it would replace the rows that it confirms.
+        rows = audit(job)
         pairs = zip(rows, earlier[job[:3]].low, strict=True)
         return len(rows), max(abs(float(row["low"]) - float(stated)) for row, stated in pairs)
 
@@ -271,20 +253,18 @@ def write(everything: list[Any]) -> None:
     write_text(CSV, pd.concat(rows).to_csv(index=False))
     cells = list_cells(read_rows())
     write_text(PICTURE, picture(cells))
-    sections = [
-        answer(cells),
-        "![Epsilon that an audit shows for each method: proved methods end at the stated 1, claimed ones far beyond]"
-        "(images/audits.svg)",
-        "Share of the stated epsilon that the largest bound shows, as smallest and median over the audits of a kind:",
-        summary(cells),
-        "Largest bound of each audit, with 95 % confidence. Bold: refuted, and confirmed by fresh draws.",
-        audit_table(cells),
-        sources_table(Sources(CSV.parent), ["audits"]),
-    ]
-    missing = [" ".join(filter(None, job[:3])) for job in everything if job[:3] not in rows_by_audit]
-    if missing:
-        sections.append(f"Not run yet: {', '.join(missing)}.")
-    write_text(PAGE, with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, "\n\n".join(sections)))
+    template = jinja2.Template(
+        Path(__file__).with_name("audits.md.jinja").read_text(encoding="utf-8"), trim_blocks=True
+    )
+    text = template.render(
+        proved=cells[~cells.claimed],
+        claimed=cells[cells.claimed],
+        summary=summary(cells),
+        table=audit_table(cells),
+        sources=sources_table(Sources(CSV.parent), ["audits"]),
+        missing=[" ".join(filter(None, job[:3])) for job in everything if job[:3] not in rows_by_audit],
+    )
+    write_text(PAGE, with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, text.rstrip()))
 
 
 if __name__ == "__main__":

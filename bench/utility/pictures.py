@@ -21,10 +21,7 @@ plt.rcParams.update({"svg.hashsalt": "utility", "font.size": 9, "axes.spines.top
 def draw(cells: pd.DataFrame) -> None:
     """Draw all pictures."""
     means = cells.groupby(["entry", "neighbours", "set", "epsilon"], dropna=False).accuracy.mean()
-    peers = {
-        entry: means[entry].droplevel(0)
-        for entry in sorted({*cells.entry} - {*ENTRIES, *REFERENCES})
-    }  # fmt: skip
+    peers = {entry: means[entry].droplevel(0) for entry in sorted({*cells.entry} - {*ENTRIES, *REFERENCES})}
     draw_sets(cells, peers)
     draw_gaps(cells, peers)
 
