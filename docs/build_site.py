@@ -14,6 +14,7 @@ from pathlib import Path
 import draw_methods
 import run_examples
 import write_pages
+from rendering import render
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE = REPOSITORY / ".cache" / "site"
@@ -126,27 +127,15 @@ def public_classes():
 
 def reference():
     """Write the generated section of the reference."""
-    classes, functions = public_classes()
-    lines = ["", "## Classes", ""]
-    for name, item in classes.items():
-        members = [member for member in MEMBERS if member in vars(item) or hasattr(item, member)]
-        shown = [member for member in members if getattr(item, member).__module__.startswith("privsvm")]
-        lines += [f"### {name}", "", "```{eval-rst}", f".. autoclass:: privsvm.{name}", ""]
-        # One by one: scikit-learn documents inherited methods.
-        lines += [line for member in shown for line in (f"   .. automethod:: privsvm.{name}.{member}", "")]
-        lines += ["```", ""]
-    lines += ["## Functions", ""]
-    for name in functions:
-        lines += [f"### {name}", "", "```{eval-rst}", f".. autofunction:: privsvm.{name}", "```", ""]
-    lines += ["## Commands", ""]
     from privsvm.command import _parser
 
+    classes, functions = public_classes()
     parser = _parser()
-    choices = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction)).choices
-    for name, command in choices.items():
-        lines += [f"### privsvm {name}", "", "```text", command.format_help().rstrip(), "```", ""]
-    lines += ["## make", "", "```text", make_help(), "```", ""]
-    return "\n".join(lines)
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction)).choices
+    return render(
+        "reference", classes=classes, functions=functions, commands=commands, members=MEMBERS, getattr=getattr,
+        make_help=make_help(), nothing=object,
+    )  # fmt: skip
 
 
 def make_help():

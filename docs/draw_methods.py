@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from proof_pages import proofs
+from rendering import render
 
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.charts import BLUE, BROWN, GREY, INK, TEAL, new_figure, style, svg_text
@@ -341,13 +342,8 @@ def picture(name, folder):
 
 def gallery():
     """Write the pictures of all methods for the end of docs/methods.md."""
-    lines, links = [], proofs()
-    for name in implementations():
-        method = estimator_class(name)
-        words = inspect.getdoc(method).partition("\n")[0]
-        proof = f" [Proof](proofs/{links[name]})." if name in links else ""
-        lines += ["", f"### {name}", "", f"`{method.__name__}`: {words}{proof}", "", picture(name, "")]
-    return "\n".join([*lines, ""])
+    classes = {name: estimator_class(name) for name in implementations()}
+    return render("gallery", classes=classes, links=proofs(), picture=picture, getdoc=inspect.getdoc)
 
 
 def with_pictures(text, page):

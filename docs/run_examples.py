@@ -10,6 +10,8 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from rendering import render
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDER = REPOSITORY / "examples"
 
@@ -73,10 +75,4 @@ def _picture(figure):
 
 def page(path, shown, words):
     """Write the page of an example, as Markdown beside its pictures; `words` have links as on the site."""
-    lines = ["---", "orphan: true", "---", "", f"# {shown.title}", "", words, ""]
-    for number in range(len(shown.pictures)):
-        lines += [f"![{shown.title}: what the code below draws]({path.stem}_{number}.svg)", ""]
-    lines += [f"The file is `examples/{path.name}`.", "", "```python", shown.code, "```", ""]
-    if shown.printed:
-        lines += ["It prints:", "", "```text", shown.printed, "```", ""]
-    return "\n".join(lines)
+    return render("example", path=path, shown=shown, words=words)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import functools
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from rendering import render
 
 PAGE = Path(__file__).with_name("reproductions.md")
 ROOT = PAGE.parents[1]
@@ -39,20 +40,15 @@ def judge_papers() -> list[PrintedPaper]:
     return [judge_committed(name) for name in PAPERS]
 
 
-def table(head: str, rows: Iterable[Sequence[object]], numbers: int = 0) -> list[str]:
-    """Write a table and a blank line; `head` has the headings with bars between them."""
-    return [markdown_table(head.split(" | "), rows, numbers), ""]
-
-
 def link(judged: PrintedPaper) -> str:
     """Return the link from the overview to a paper's page."""
     return f"[{judged.paper.title}](reproductions/{judged.paper.name}.md)"
 
 
-def opening(papers: list[PrintedPaper]) -> list[str]:
+def opening(papers: list[PrintedPaper]) -> str:
     """Sum up all papers in a few sentences, a picture, and a line for each."""
     rows = count([verdict for judged in papers for verdict in judged.verdicts])
-    decided, picture, lines, n_broken = sum(rows[word] for word in DECIDED), [], [], 0
+    lines, n_broken = [], 0
     for judged in papers:
         counts = count(judged.verdicts)
         compared = sum(counts[word] for word in DECIDED)
@@ -60,42 +56,26 @@ def opening(papers: list[PrintedPaper]) -> list[str]:
         privacy = [item.brief or item.text for item in claims if item.id.startswith("privacy")]
         findings = "; ".join([*privacy, *(item.brief for item in claims if item.brief and item.brief not in privacy)])
         n_broken += bool(privacy)
-        picture.append(f"{judged.paper.name} {counts['agrees']} agree, {counts['refuted']} refuted")
         n_numbers = sum(judgement.verdict in DECIDED for judgement in judged.judgements)
         share = f" ({100 * counts['agrees'] / compared:.0f} %)" if n_numbers >= RANKED else ""
         lines.append((link(judged), findings or "not refuted", compared, f"{counts['agrees']}{share}",
                       counts["refuted"], counts["too weak to tell"]))  # fmt: skip
     broken = f"all {n_broken}" if n_broken == len(papers) else f"{n_broken} of {len(papers)}"
-    return [
-        *(
-            text
-            for judged in papers
-            for text in (f"**[{judged.paper.title}]{link(judged).partition(']')[2]}.** {judged.paragraph}", "")
-        ),
-        f"Of {sum(rows.values())} numbers and statements that {len(papers)} papers print, {decided} can be compared "
-        f"with our runs: {rows['agrees']} agree, {rows['unlikely']} are unlikely, {rows['refuted']} are refuted. "
-        f"{rows['too weak to tell']} more agree, but could not fail. "
-        f"In {broken} papers a claim on privacy is refuted.",
-        "",
-        f"![Rows of each paper by verdict: {'; '.join(picture)}](images/reproductions.svg)",
-        "",
-        *table(
-            "paper | refuted claim on privacy, and other findings | compared | agree | refuted | too weak to tell",
-            lines,
-            4,
-        ),
-        f"A paper with fewer than {RANKED} compared numbers has no share.",
-    ]
+    decided = sum(rows[word] for word in DECIDED)
+    return render(
+        "opening", papers=papers, rows=rows, decided=decided, broken=broken, lines=lines, ranked=RANKED, count=count,
+        link=link, table=markdown_table,
+    )  # fmt: skip
 
 
-def overview(papers: list[PrintedPaper]) -> list[str]:
+def overview(papers: list[PrintedPaper]) -> str:
     """Count each paper's rows by verdict."""
     lines = []
     for judged in papers:
         counts = count(judged.verdicts)
         given = counts["given"] + counts["repeated"]
         lines.append((link(judged), len(judged.verdicts), *(counts[word] for word in COLUMNS), given))
-    return table(f"paper | printed | {' | '.join(COLUMNS)} | given or repeated", lines, len(COLUMNS) + 2)
+    return markdown_table(["paper", "printed", *COLUMNS, "given or repeated"], lines, len(COLUMNS) + 2)
 
 
 def list_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
@@ -109,65 +89,34 @@ def list_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:
     return rows + [(verdict, reason, number) for (verdict, reason), number in reasons.most_common()]
 
 
-def paper_page(judged: PrintedPaper) -> str:
-    """Write the page of one paper: statements, columns, rows without a verdict, comparisons and experiments."""
-    claims = sorted(judged.claims, key=lambda claim: VERDICT_ORDER.index(claim.verdict))
-    statements = [(claim.text, claim.source, claim.verdict, claim.ours or claim.reason) for claim in claims]
-    columns = [
-        (column.rule, column.verdict, f"{column.outside} of {column.cells}")
-        for column in sorted(judged.columns, key=lambda item: VERDICT_ORDER.index(item.verdict))
-    ]
-    lines = [
-        f"# {judged.paper.title}",
-        "",
-        *(text for note in judged.paper.notes for text in (note, "")),
-        "Written by `make docs` from the committed results. [Reproductions of published experiments]"
-        "(../reproductions.md#how-a-number-is-judged) explains the verdicts, and how to rerun a number.",
-        "",
-        "## Statements",
-        "",
-        *table("statement | place | verdict | our runs", statements),
-        "## Columns of numbers",
-        "",
-        "The last column counts the printed numbers that lie outside the central 95 % of our runs.",
-        "",
-        *table("column | verdict | outside", columns, 1),
-    ]
-    if rows := list_undecided(judged):
-        lines += ["## Rows without a verdict", "", *table("verdict | reason | rows", rows, 1)]
-    for item in judged.comparisons:
-        lines += [f"## {item.title}", "", item.caption, "", *table(" | ".join(item.columns), item.lines)]
-    lines += ["## Experiments", "", *table("experiment | content | comparison", experiment_rows(judged.paper.name))]
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def fresh_draws(papers: list[PrintedPaper]) -> list[str]:
+def fresh_draws(papers: list[PrintedPaper]) -> str:
     """Count the fresh draws of our own that lie outside the central 95 %, by paper, kind of rule and column."""
     fresh_by_paper = [(judged.paper.name, calibration(judged.columns)) for judged in papers]
     columns = [column for judged in papers for column in judged.columns]
     rows = [row for row in fresh_by_paper if row[1] is not None] + list(calibration_by_kind(columns).items())
-    return [*table("paper or rule | fresh draws outside the central 95 %", rows), f"{column_misses(columns)}."]
-
-
-def experiment_rows(paper: str) -> list[tuple[str, str, str]]:
-    """List the experiments of a paper: name and results, title, comparison."""
-    return [
-        (f"[`{item.name}`](../../reports/reproduce/{item.name}.csv)", *item.captions()[""])
-        for item in find_experiments("reproduce").values()
-        if item.paper == paper
-    ]
+    table = markdown_table(["paper or rule", "fresh draws outside the central 95 %"], rows)
+    return f"{table}\n\n{column_misses(columns)}."
 
 
 def overview_page() -> str:
     """Replace the generated sections of the page on all papers."""
     before, *rest = PAGE.read_text(encoding="utf-8").split(START)
     return before + "".join(
-        START + "\n".join(write(judge_papers())).rstrip("\n") + "\n" + END + text.partition(END)[2]
+        START + write(judge_papers()).rstrip("\n") + "\n" + END + text.partition(END)[2]
         for write, text in zip((opening, overview, fresh_draws), rest, strict=True)
     )
 
 
 def list_pages() -> dict[Path, str]:
     """Return the text of the page on all papers, and of the page of each."""
-    pages = {PAGE.with_suffix("") / f"{judged.paper.name}.md": paper_page(judged) for judged in judge_papers()}
-    return {PAGE: overview_page(), **pages}
+    pages, experiments = {PAGE: overview_page()}, list(find_experiments("reproduce").values())
+    for judged in judge_papers():
+        pages[PAGE.with_suffix("") / f"{judged.paper.name}.md"] = render(
+            "paper",
+            judged=judged,
+            order=VERDICT_ORDER,
+            undecided=list_undecided(judged),
+            experiments=[item for item in experiments if item.paper == judged.paper.name],
+            table=markdown_table,
+        )
+    return pages
