@@ -11,38 +11,7 @@ from tests.blocks import REPOSITORY
 _spec = importlib.util.spec_from_file_location("publishable", REPOSITORY / "tools/publishable.py")
 publishable = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(publishable)
-CHECKS = {f"{asker}: {thing}": check for asker, thing, check in publishable.CHECKS}
-# For each check files of its input, text in it, and the omission that takes its place.
-OMISSIONS = [
-    ("all lists: one statement", "pyproject.toml", '    "Programming Language :: Python :: 3.12",\n', ""),
-    ("all lists: one statement", "CITATION.cff", "version:", "repository-code: https://a.example\nversion:"),
-    ("all lists: one statement", "docs/images/badge-python.svg", "3.11 to 3.13", "3.10 to 3.13"),
-    ("all lists: one statement", ".zenodo.json", '"version": "0.1.0"', '"version": "0.2.0"'),
-    ("Snakemake catalogue: words in README", "README.md", "workflow", "pipeline"),
-    ("Snakemake catalogue: workflow/Snakefile", "workflow/Snakefile", "include:", "# include:"),
-    ("Snakemake catalogue: how to configure", "config/README.md", "--config", "--set"),
-    ("Snakemake catalogue: flag of reports", ".snakemake-workflow-catalog.yml", "\n  report: true", ""),
-    ("Snakemake catalogue: reports", "stages/report.smk", "=report(", "=str("),
-    ("Snakemake catalogue: lint", "stages/report.smk", 'log:\n        "logs/report.log",\n    ', ""),
-    ("Snakemake catalogue: format", "workflow/Snakefile", "    input:\n", "    input:   \n"),
-    ("conda-forge: packages it has", "conda/recipe.yaml", "- numba", "- numba-of-ours"),
-    ("conda-forge: rules of recipes", "conda/recipe.yaml", "  license_file: LICENSE\n", ""),
-    ("conda-forge: a recipe that renders", "conda/recipe.yaml", "name: privsvm", "named: privsvm"),
-    ("PyPI: sdist and wheel", "pyproject.toml", 'readme = "README.md"', ""),
-    ("PyPI: valid metadata", "pyproject.toml", "3 - Alpha", "3 - Aleph"),
-    ("pyOpenSci: README", "README.md", "docs/comparison.md", "docs/others.md"),
-    ("pyOpenSci: how to contribute", "CONTRIBUTING.md", "## Set up", "## Begin"),
-    ("pyOpenSci: code of conduct", "CODE_OF_CONDUCT.md", "Contributor Covenant", "our rules"),
-    ("JOSS: length of the paper", "paper/paper.md", "# Summary\n", "# Summary\n" + "word " * 1000),
-    ("JOSS: sections", "paper/paper.md", "# State of the field", "# Others"),
-    ("JOSS: references", "paper/paper.bib", "doi={10.7717/peerj-cs.799}", "note={}"),
-    ("JOSS: licence", "LICENSE", "Apache License", "Licence"),
-    ("CITATION: valid", "CITATION.cff", "title:", "name:"),
-    ("scikit-learn: entry", "paper/related-projects.rst", "`_ ", "`_"),
-    ("DVC: artifacts", "dvc.yaml", "  digit-eight:", "  digit_eight:"),
-    ("static host: site", "site/page.html", 'href="index.html"', 'href="/index.html"'),
-    ("systems: fit, save, load, predict", ".github/workflows/ci.yml", "macos-latest, ", ""),
-]
+CHECKS = publishable.LISTS["checks"]
 
 
 @pytest.fixture(scope="module")
@@ -63,32 +32,39 @@ def copy(tmp_path_factory):
     return root
 
 
-# Tools that an index of packages brings.
-FETCHED = {"conda-forge: a recipe that renders", "PyPI: sdist and wheel", "PyPI: valid metadata", "CITATION: valid"}
+def is_long(check):
+    """Return whether an index of packages brings the tools of a check."""
+    return any(tool in check.get("command", "") for tool in ("uv tool run", "tests/wheel/check.py"))
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "old", "new"),
-    [pytest.param(*case, marks=[pytest.mark.long] if case[0] in FETCHED else []) for case in OMISSIONS],
+    ("check", "omission"),
+    [
+        pytest.param(check, omission, marks=[pytest.mark.long] * is_long(check))
+        for check in CHECKS
+        for omission in check["omissions"]
+    ],
+    ids=lambda value: value["asks"] if isinstance(value, dict) else value[0],
 )
-def test_a_check_sees_an_omission(copy, name, file, old, new):
-    check, path = CHECKS[name], copy / file
+def test_a_check_sees_an_omission(copy, check, omission):
+    file, old, new = omission
+    path = copy / file
     text = path.read_text(encoding="utf-8")
-    assert check(copy) == ""
+    assert publishable.find_missing(check, copy) == ""
     assert old in text
     try:
         path.write_text(text.replace(old, new), encoding="utf-8")
-        assert check(copy)
+        assert publishable.find_missing(check, copy)
     finally:
         path.write_text(text, encoding="utf-8")
 
 
 def test_every_check_has_an_omission():
-    assert {case[0] for case in OMISSIONS} == set(CHECKS)
+    assert all(check["omissions"] for check in CHECKS)
 
 
 def test_the_list_of_a_person_is_short_and_what_it_names_exists():
-    lines = publishable.PERSON.splitlines()
+    lines = publishable.LISTS["person"]
     assert len(lines) <= 10
-    for name in re.findall(r"[\w./-]+\.(?:cff|yaml|toml|json|md|rst)\b", publishable.PERSON):
+    for name in re.findall(r"[\w./-]+\.(?:cff|yaml|toml|json|md|rst)\b", "\n".join(lines)):
         assert (REPOSITORY / name).is_file(), name

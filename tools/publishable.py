@@ -1,47 +1,23 @@
 """Check what lists of software ask for, and print what is missing: `make publishable`, which builds the site first.
 
-A check is text that a file must have, a command that must succeed, or a function that says what is missing.
+`publishable.yaml` has the checks: text that a file must have, a command that must succeed, or a function of this
+program that says what is missing.
 """
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Names of conda-forge's packages, by their feedstocks.
-CONDA = {
-    "python", "pip", "setuptools", "dp-accounting", "filelock", "jinja2", "numba", "numpy", "pydantic", "ruamel.yaml",
-    "scikit-learn", "scipy",
-}  # fmt: skip
-SECTIONS = (
-    "Summary", "Statement of need", "State of the field", "Software design", "Research impact statement",
-    "AI usage disclosure", "Acknowledgements", "References",
-)  # fmt: skip
-# What a reviewer of conda-forge asks of a recipe.
-RULES = (
-    r"^  number: 0", r"^  noarch: python", r"--no-deps --no-build-isolation", r"imports: \[", r"pip_check: true",
-    r"python_version: .*python_min", r"^  summary: ", r"^  license: ", r"^  license_file: ",
-)  # fmt: skip
-LINKS = ("docs/install.md", "docs/guide.md", "docs/comparison.md", "CITATION.cff")
-CATALOGUE = ".snakemake-workflow-catalog.yml"
 SYSTEMS = {"ubuntu-latest", "macos-latest", "windows-latest"}
 USED_WHEEL = "tests/wheel/use.py"
-PERSON = """\
-The address of the public repository: [project.urls], repository-code (CITATION.cff), about.homepage (conda/recipe.yaml)
-Names, ORCIDs, affiliations and addresses of the authors: CITATION.cff, .zenodo.json, paper/paper.md, pyproject.toml
-The paper's AI usage disclosure and acknowledgements of funding; conflicts of interest, at submission
-Six months of public history, and a work that used the software: JOSS asks for both before it reviews
-Accounts at the package index, Zenodo and the host of the site; the maintainers in conda/recipe.yaml
-Tags of the version and of DVC's models (`wine@v0.1.0`); then the source in conda/recipe.yaml, and a DOI in CITATION.cff
-Badges of CI, coverage, site and version, which need the address
-A green run of CI's job `systems`: the wheel has run on Linux alone so far
-Pull requests: conda-forge/staged-recipes, and paper/related-projects.rst into scikit-learn's list"""
 
 
 def read_yaml(root: Path, name: str):
@@ -49,35 +25,30 @@ def read_yaml(root: Path, name: str):
     return yaml.safe_load((root / name).read_text(encoding="utf-8"))
 
 
-def has_text(name: str, *patterns: str) -> Callable[[Path], str]:
-    """Make a check that names the patterns that a file lacks."""
-
-    def missing(root: Path) -> str:
-        text = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
-        return ", ".join(f"{name}: {pattern}" for pattern in patterns if not re.search(pattern, text, re.M | re.I))
-
-    return missing
+LISTS = read_yaml(REPOSITORY, "tools/publishable.yaml")
 
 
-def succeeds(*command: str) -> Callable[[Path], str]:
-    """Make a check that returns the last line of a command that fails."""
+def lacking_text(root: Path, name: str, patterns: Sequence[str]) -> str:
+    """Name the patterns that a file lacks."""
+    text = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
+    return ", ".join(f"{name}: {pattern}" for pattern in patterns if not re.search(pattern, text, re.M | re.I))
 
-    def missing(root: Path) -> str:
-        # Tools of the environment that runs this, activated or not.
-        path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-        done = subprocess.run(
-            command, cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-        )
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no output"]
-        return f"{' '.join(command)}: {lines[-1].strip()}" if done.returncode else ""
 
-    return missing
+def failing_command(root: Path, command: str) -> str:
+    """Return a command with its last line if it fails."""
+    # Tools of the environment that runs this, activated or not.
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    done = subprocess.run(
+        shlex.split(command), cwd=root, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or ["no output"]
+    return f"{command}: {lines[-1].strip()}" if done.returncode else ""
 
 
 def conda_names(root: Path) -> str:
     """Name the requirements that are not known as conda packages."""
     needs = read_yaml(root, "conda/recipe.yaml")["requirements"]
-    return ", ".join(sorted({line.split()[0] for line in needs["host"] + needs["run"]} - CONDA))
+    return ", ".join(sorted({line.split()[0] for line in needs["host"] + needs["run"]} - {*LISTS["conda"]}))
 
 
 def paper(root: Path) -> tuple[str, dict[str, str]]:
@@ -157,47 +128,27 @@ def systems(root: Path) -> str:
     return ", ".join(sorted(SYSTEMS - on))
 
 
-TOOL = ("uv", "tool", "run", "--quiet")
-RECIPE = "import rattler_build; rattler_build.Stage0Recipe.from_file('conda/recipe.yaml').render()"
-# The list that asks, the thing that it asks for, and a function that names what is missing.
-CHECKS: tuple[tuple[str, str, Callable[[Path], str]], ...] = (
-    ("all lists", "one statement", statements),
-    ("Snakemake catalogue", "words in README", has_text("README.md", r"snakemake", r"\bworkflow\b")),
-    ("Snakemake catalogue", "workflow/Snakefile", has_text("workflow/Snakefile", r'^include: "\.\./Snakefile"')),
-    ("Snakemake catalogue", "how to configure", has_text("config/README.md", r"params\.yaml", r"--config")),
-    # Its page names one place of the flag, and its program has read the other.
-    ("Snakemake catalogue", "flag of reports", has_text(CATALOGUE, r"^  report: true", r"^    report: true")),
-    ("Snakemake catalogue", "reports", has_text("stages/report.smk", r"=report\(")),
-    ("Snakemake catalogue", "lint", succeeds("snakemake", "--lint")),
-    ("Snakemake catalogue", "format", succeeds("snakefmt", "--check", "workflow", "Snakefile", "stages")),
-    ("conda-forge", "packages it has", conda_names),
-    ("conda-forge", "rules of recipes", has_text("conda/recipe.yaml", *RULES)),
-    ("conda-forge", "a recipe that renders", succeeds(*TOOL, "--from", "py-rattler-build", "python", "-c", RECIPE)),
-    ("PyPI", "sdist and wheel", succeeds(sys.executable, "tests/wheel/check.py", "--build")),
-    ("PyPI", "valid metadata", succeeds(*TOOL, "--with", "trove-classifiers", "validate-pyproject", "pyproject.toml")),
-    ("pyOpenSci", "README", has_text("README.md", *LINKS)),
-    ("pyOpenSci", "how to contribute", has_text("CONTRIBUTING.md", "^## Set up", "^## Rules")),
-    ("pyOpenSci", "code of conduct", has_text("CODE_OF_CONDUCT.md", "Contributor Covenant")),
-    ("JOSS", "length of the paper", paper_length),
-    ("JOSS", "sections", has_text("paper/paper.md", *(f"^# {name}$" for name in SECTIONS))),
-    ("JOSS", "references", references),
-    ("JOSS", "licence", has_text("LICENSE", "Apache License")),
-    ("CITATION", "valid", succeeds(*TOOL, "--with", "setuptools<81", "cffconvert", "--validate")),
-    ("scikit-learn", "entry", has_text("paper/related-projects.rst", r"^- `PrivSVM <.+>`_ \S")),
-    ("DVC", "artifacts", artifacts),
-    ("static host", "site", site),
-    ("systems", "fit, save, load, predict", systems),
-)
+FUNCTIONS = (statements, conda_names, paper_length, references, artifacts, site, systems)
+
+
+def find_missing(check: dict, root: Path) -> str:
+    """Say what is missing for a check; empty if nothing is."""
+    if "command" in check:
+        return failing_command(root, check["command"])
+    if "patterns" in check:
+        return lacking_text(root, check["file"], check["patterns"])
+    (function,) = (one for one in FUNCTIONS if one.__name__ == check["function"])
+    return function(root)
 
 
 def main() -> None:
     """Print the table and the person's list; exit with 1 if anything is missing."""
     failed = 0
-    for asker, thing, check in CHECKS:
-        missing = check(REPOSITORY)
+    for check in LISTS["checks"]:
+        missing = find_missing(check, REPOSITORY)
         failed += bool(missing)
-        print(f"{asker:20} {thing:25} {'✗ ' + missing if missing else '✓'}", flush=True)
-    print(f"\nOnly a person can do or state:\n{PERSON}")
+        print(f"{check['list']:20} {check['asks']:25} {'✗ ' + missing if missing else '✓'}", flush=True)
+    print("\nOnly a person can do or state:", *LISTS["person"], sep="\n")
     sys.exit(failed > 0)
 
 
