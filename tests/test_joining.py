@@ -220,6 +220,20 @@ def test_a_withdrawn_entry_leaves_its_name(joined, rows, monkeypatch):
     assert [row["repeats"] for row in listed] == [""]
 
 
+def test_an_audit_of_its_library_refutes_an_entry(utility, rows, monkeypatch):
+    """Under the relation of the audit alone, and with its bound."""
+    entries, forest = utility("entries"), "diffprivlib_forest"
+    (audit,), (other,) = (entries.refutations(forest, [relation]) for relation in ("add_remove", "replace_one"))
+    assert (audit["relation"], other["relation"]) == ("add_remove", "replace_one")
+    stated = [entries.status(name, ["add_remove"]) for name in (forest, "dp_ebm", "recommended")]
+    assert stated == ["**refuted**", "claimed", "proved"]
+    (row,) = [row for row in rows if row["entry"] == entries.title(forest)]
+    bound = f"{audit['low']:.3g} ({audit['draws']})"
+    assert (row["status"], row["epsilon is at least (draws)"]) == ("**refuted**", bound)
+    monkeypatch.setitem(entries.AUDITED, "dp_ebm", ("diffprivlib", "logistic regression"))
+    assert entries.status("dp_ebm", ["replace_one"]) == "claimed"
+
+
 def test_raw_scores_follow_their_schema(joined):
     rows = joined.raw_scores()
     assert {name: str(kind) for name, kind in rows.dtypes.items()} == joined.SCHEMA

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ROOT / "reports" / "utility"
@@ -44,6 +47,8 @@ TITLES = {
     "mst_svm": "MST + SVM",
     "aim_boosting": "AIM + boosting",
 }
+# Package and first words of the cases in reports/audit_peers.csv that are about an entry.
+AUDITED = {"diffprivlib_forest": ("diffprivlib", "random forest")}
 # Epsilons on all sets, by relation of neighbours.
 EPSILONS = {"add_remove": (0.5, 1.0, 4.0), "replace_one": (1.0,)}
 RANKED = [(relation, epsilon) for relation, epsilons in EPSILONS.items() for epsilon in epsilons]
@@ -62,3 +67,18 @@ OLDER_ALONE = (BALANCED, LINEAR)
 def title(entry: str) -> str:
     """Return the name of an entry for readers."""
     return TITLES.get(entry, entry)
+
+
+def refutations(entry: str, relations: Iterable[str]) -> list[dict[str, Any]]:
+    """List the audits of other libraries that refute the epsilon of an entry under its relations."""
+    package, case = AUDITED.get(entry, ("", ""))
+    audits = pd.read_csv(ROOT / "reports" / "audit_peers.csv")
+    about = (audits.package == package) & audits.case.str.startswith(case) & audits.relation.isin(list(relations))
+    return audits[about & audits.refuted].to_dict("records")
+
+
+def status(entry: str, relations: Iterable[str]) -> str:
+    """Return "proved" for an entry of the library; otherwise "claimed", or "refuted" by an audit."""
+    if entry in ENTRIES:
+        return "proved"
+    return "**refuted**" if refutations(entry, relations) else "claimed"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from entries import DELTA, ENTRIES, RANKED, ROOT, TABLES, VARIANTS, title
+from entries import DELTA, ENTRIES, RANKED, ROOT, TABLES, VARIANTS, refutations, title
 from ranking import accuracies, by_rows, read, reference, under
 from scores import DIGITS, SCORES
 from sets import SMALLEST
@@ -71,8 +71,11 @@ def losses(cells: pd.DataFrame, values: pd.Series) -> dict[str, str]:
 
 def entry_row(cells: pd.DataFrame, own: pd.DataFrame, statement: Mapping[str, str]) -> dict[str, str]:
     """Lay out the row of an entry from all listed cells and its own."""
-    name, status, draws = statement["name"], statement["status"], statement["draws"]
-    row = {"entry": title(name), "status": f"**{status}**" if status == "refuted" else status}
+    name = statement["name"]
+    for audit in refutations(name, statement["relation"].split(", ")):
+        statement = {**statement, "status": "refuted", "at_least": f"{audit['low']:.3g}", "draws": audit["draws"]}
+    stated, draws = statement["status"], statement["draws"]
+    row = {"entry": title(name), "status": f"**{stated}**" if stated == "refuted" else stated}
     row |= {column: statement[column] for column in ("relation", "delta", "tuning")}
     row["epsilon is at least (draws)"] = f"{statement['at_least']} ({int(draws):,})" if draws else ""
     for relation, epsilon in RANKED:
@@ -103,7 +106,7 @@ def list_rows(cells: pd.DataFrame) -> list[dict[str, str]]:
     rows = {}
     for name, own in private.groupby("entry"):
         statement = {
-            "name": str(name), "status": "claimed" if name not in ENTRIES else "proved",
+            "name": str(name), "status": "proved" if name in ENTRIES else "claimed",
             "tuning": "none", "repeats": "",
             "relation": ", ".join(sorted(set(own.neighbours))), "delta": f"{deltas.get(name, DELTA):g}", "draws": "",
             "splits": str(own.split.nunique()),

@@ -27,6 +27,7 @@ from entries import (
     ROOT,
     TABLES,
     VARIANTS,
+    status,
     title,
 )
 from joined import list_rows, with_joined
@@ -84,7 +85,8 @@ def ranking_blocks(cells: pd.DataFrame, epsilon: float, names: Sequence[str], he
         chance = float(wilcoxon(gaps).pvalue) if (gaps != 0.0).any() else 1.0
         # Bonferroni: all entries of the table together.
         sure = "yes" if chance * (len(ranks) - 1) < ALARM else "no"
-        start = [title(str(entry)), "proved" if entry in ENTRIES else "claimed", f"{rank:.2f}"]
+        stated = status(str(entry), cells.neighbours[cells.entry == entry])
+        start = [title(str(entry)), stated, f"{rank:.2f}"]
         rows.append([*start, (gaps > 0).sum(), (gaps < 0).sum(), f"{gaps.mean():+.1f}", sure])
     friedman = friedmanchisquare(*values.fillna(-1.0).to_numpy().T).pvalue
     others = values.drop(columns=RECOMMENDED)

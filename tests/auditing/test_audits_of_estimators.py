@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import itertools
 import math
 import os
 import subprocess
@@ -12,10 +13,12 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from tests.adversarial import count_differences
 
 from privsvm import audit
 from privsvm.auditing.cells import audit_cell
 from privsvm.auditing.neighbours import Pair
+from privsvm.auditing.witnesses import discrete_witness
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -213,6 +216,57 @@ def test_a_sample_of_the_peers_ends_as_listed(
     (listed,) = [one for one in importlib.import_module(module).CASES if one.name == case]
     report = audit(listed.make, **{"epsilon": 1.0, **listed.options, "draws": draws})
     assert report.refuted == bool(listed.source), str(report)
+
+
+def label_chances(counts: tuple[int, ...]) -> np.ndarray:
+    """Compute the chances of a leaf's labels by permute-and-flip at epsilon 1: each label in turn, until one holds."""
+    chances = np.zeros(len(counts))
+    for order in itertools.permutations(range(len(counts))):
+        left = 1.0
+        for label in order:
+            holds = math.exp(counts[label] - max(counts))
+            chances[label] += left * holds
+            left *= 1.0 - holds
+    return chances / math.factorial(len(counts))
+
+
+def test_audits_of_forests_show_no_more_than_the_exact_chances_do() -> None:
+    """Trees of the first table and of the second have other rows; docs/join-leaderboard.md has the arithmetic."""
+    page = (ROOT / "docs/join-leaderboard.md").read_text(encoding="utf-8")
+    none, no, yes, both = map(label_chances, ((0, 0), (1, 0), (0, 1), (1, 1)))
+    with (ROOT / "reports/audit_peers.csv").open(newline="") as file:
+        shown = {row["case"]: float(row["low"]) for row in csv.DictReader(file) if row["refuted"] == "True"}
+    for case, leaves, epsilon in (
+        ("random forest, a row more", [(no, yes)] * 9 + [(yes, none)], 9 * math.log(2 * math.e - 1) + 0.49),
+        ("random forest, a row replaced", [(both, yes), (none, no)], 2.0),
+    ):
+        witness = discrete_witness(leaves, 0.0, "replace_one", case)
+        assert witness.epsilon == pytest.approx(epsilon, abs=0.01)
+        assert 1.0 < shown[case] <= witness.epsilon
+        assert f"= {epsilon:.3g}" in page
+
+
+def test_a_row_of_a_pair_is_left_out_and_the_labels_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench" / "audit" / "peers")
+    (found,) = importlib.import_module("case").pair("", [[1.0]] * 10, [[1.0]] * 9, 1)
+    assert count_differences(found) == (1, 0)
+    assert found.first[1].tolist()[1:] == found.second[1].tolist()
+
+
+@pytest.mark.long
+def test_the_forest_of_diffprivlib_is_refuted_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the draws of `make audit-peers` refute it, too."""
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    program = f"""
+import sys
+sys.path[:0] = [{str(ROOT / "lib")!r}, {str(ROOT / "bench/audit/peers")!r}]
+from on_diffprivlib import CASES
+from privsvm.auditing.estimators import audit
+(case,) = [case for case in CASES if case.name == "random forest, a row more"]
+print(audit(case.make, epsilon=1.0, draws=200, **case.options).refuted)
+"""
+    python = importlib.import_module("peer_environments").peer_python("diffprivlib")
+    assert subprocess.check_output([python, "-c", program], text=True).strip() == "True"
 
 
 def test_pairs_may_have_more_features_than_made_up_rows() -> None:

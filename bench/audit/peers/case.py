@@ -69,9 +69,9 @@ def load_file(package: str, name: str) -> Any:
     return module
 
 
-def pair(words: str, first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Make one pair of tables with the same labels, alternating between two classes."""
+def pair(words: str, first: Sequence[Any], second: Sequence[Any], label: int = 0) -> list[Any]:
+    """Make one pair of tables, whose labels alternate between two classes; `label` is the first one of the second."""
     from privsvm.auditing.neighbours import Pair
 
-    tables = [np.asarray(rows, dtype=float) for rows in (first, second)]
-    return [Pair(words, *((rows, np.arange(len(rows)) % 2) for rows in tables))]
+    tables = [(np.asarray(rows, dtype=float), start) for rows, start in ((first, 0), (second, label))]
+    return [Pair(words, *((rows, (start + np.arange(len(rows))) % 2) for rows, start in tables))]

@@ -9,9 +9,9 @@ from unittest import mock
 import diffprivlib.models.logistic_regression as module
 import numpy as np
 from case import Case, clip_feature, pair, release, two_classes
-from diffprivlib import tools
+from diffprivlib import BudgetAccountant, tools
 from diffprivlib.mechanisms import Vector
-from diffprivlib.models import LinearRegression, LogisticRegression, StandardScaler
+from diffprivlib.models import LinearRegression, LogisticRegression, RandomForestClassifier, StandardScaler
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 
 PACKAGE = "diffprivlib"
@@ -88,6 +88,18 @@ def _overflow(X: np.ndarray, y: np.ndarray) -> float:
     return float(tools.sum((clip_feature(X) * 2.0**62).astype(np.int64), bounds=(0, 2**62), epsilon=1.0))
 
 
+def _votes(**settings: int) -> Callable[[], Any]:
+    """Make forests that publish the votes of their trees for both ends of the feature's range."""
+
+    def votes(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        # The default accountant keeps all fits of a process.
+        accountant = BudgetAccountant()
+        forest = RandomForestClassifier(bounds=(0.0, 1.0), classes=[0, 1], accountant=accountant, **settings)
+        return np.array([tree.predict([[0.0], [1.0]]) for tree in forest.fit(X, y).estimators_]).ravel()
+
+    return release(votes)
+
+
 _WARNED = "its PrivacyLeakWarning: bounds come from the rows"
 
 CASES = [
@@ -113,5 +125,23 @@ CASES = [
         release(_overflow),
         6000,
         options={"pairs": pair("2^62 twice, and once", [[1.0], [1.0]], [[1.0], [0.0]])},
+    ),
+    # They refute the forest on the leaderboard (bench/utility/entries.py).
+    Case(
+        "random forest, a row more",
+        _votes(),
+        400,
+        source="its code: rows are dealt out to trees in order",
+        options={
+            "relation": "add_remove",
+            "pairs": pair("10 equal rows of two classes in turn, and all but the first", [[1.0]] * 10, [[1.0]] * 9, 1),
+        },
+    ),
+    Case(
+        "random forest, a row replaced",
+        _votes(n_estimators=1, max_depth=1),
+        8000,
+        source="its code: a row that moves changes two leaves, each by the whole epsilon",
+        options={"pairs": pair("2 rows in one leaf, and the first in another", [[0.0], [0.0]], [[1.0], [0.0]])},
     ),
 ]
