@@ -37,6 +37,7 @@ def mst_svm(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Draw synthetic rows by MST and fit one-vs-rest linear SVMs to them."""
     rng = np.random.default_rng(seed)
+    np.random.seed(seed)  # noqa: NPY002 - what mbi draws rows from
     sizes = [*np.where(indicators, 2, _BINS).tolist(), n_classes]
     codes = np.column_stack([np.minimum((X * sizes[:-1]).astype(int), np.array(sizes[:-1]) - 1), y.astype(int)])
     names = [*(f"x{j}" for j in range(X.shape[1])), _LABEL]
