@@ -16,8 +16,6 @@ from pathlib import Path
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SYSTEMS = {"ubuntu-latest", "macos-latest", "windows-latest"}
-USED_WHEEL = "tests/wheel/use.py"
 
 
 def read_yaml(root: Path, name: str):
@@ -120,15 +118,7 @@ def site(root: Path) -> str:
     return ", ".join([*wrong, *sorted(page.relative_to(root / "site").as_posix() for page in pages)])
 
 
-def systems(root: Path) -> str:
-    """Name the systems on which CI does not use the wheel."""
-    jobs = read_yaml(root, ".github/workflows/ci.yml")["jobs"].values()
-    used = [job for job in jobs if any(USED_WHEEL in step.get("run", "") for step in job["steps"])]
-    on = {system for job in used for system in job.get("strategy", {}).get("matrix", {}).get("system", [])}
-    return ", ".join(sorted(SYSTEMS - on))
-
-
-FUNCTIONS = (statements, conda_names, paper_length, references, artifacts, site, systems)
+FUNCTIONS = (statements, conda_names, paper_length, references, artifacts, site)
 
 
 def find_missing(check: dict, root: Path) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import collections
 import contextlib
 import hashlib
 import itertools
 import math
 import os
-import queue
 import resource
 import secrets
 import signal
@@ -86,14 +86,12 @@ def read_statement(path: Path) -> Statement:
         raise PrivSVMError(f"{path}: cannot be read ({error}); write GUARANTEE as a literal dictionary") from None
     if content is None:
         raise PrivSVMError(f"{path}: GUARANTEE is missing; add it (see {_RULES})")
-    try:
-        statement = check_model(Statement, content, "GUARANTEE", page=_RULES, wishes={"predicate_failed": NAME_REMEDY})
-    except PrivSVMError as error:
-        raise PrivSVMError(f"{path}: {error}") from None
+    where = f"{path}: GUARANTEE"
+    statement = check_model(Statement, content, where, page=_RULES, wishes={"predicate_failed": NAME_REMEDY})
     if statement.name in (*ENTRIES, *REFERENCES):
-        raise PrivSVMError(f"{path}: GUARANTEE.name: {statement.name!r} is an entry of the library; take another name")
+        raise PrivSVMError(f"{where}.name: {statement.name!r} is an entry of the library; take another name")
     if statement.noise == "gaussian" and statement.delta == 0.0:
-        raise PrivSVMError(f"{path}: GUARANTEE.delta: 0 is not valid for Gaussian noise; state the delta")
+        raise PrivSVMError(f"{where}.delta: 0 is not valid for Gaussian noise; state the delta")
     return statement
 
 
@@ -177,20 +175,19 @@ class Workers:
     def __init__(self, statement: Statement, make: Callable[[], EntryWorker]) -> None:
         self.statement, self.errors = statement, dict[str, str]()
         self.all = [make() for _ in range(_CORES)]
-        self._free: queue.SimpleQueue[EntryWorker] = queue.SimpleQueue()
-        for worker in self.all:
-            self._free.put(worker)
+        # As many as threads: one is always free.
+        self._free = collections.deque(self.all)
         self._pool = ThreadPoolExecutor(_CORES)
 
     def run(self, make: Callable[[Any], dict[str, Any]], items: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """Run the task of each item on a free worker; return the answers in order, ``error`` empty if all went well."""
 
         def run_item(item: Any) -> dict[str, Any]:
-            worker = self._free.get()
+            worker = self._free.popleft()
             try:
                 return worker.run_task(make(item), 2 * _FIT_MINUTES) or {"error": "did not finish"}
             finally:
-                self._free.put(worker)
+                self._free.append(worker)
 
         return self._pool.map(run_item, items)
 
@@ -226,8 +223,8 @@ class Releases:
     Releases are drawn in batches on all workers.
     """
 
-    def __init__(self, workers: Workers, seed: int, batch: int) -> None:
-        self._workers, self._rng, self._batch = workers, np.random.default_rng(seed), batch
+    def __init__(self, workers: Workers, batch: int) -> None:
+        self._workers, self._rng, self._batch = workers, np.random.default_rng(0), batch
         self._waiting: dict[bytes, list[np.ndarray]] = {}
         self._lengths: dict[int, int] = {}
 
@@ -276,9 +273,7 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
     ]
     for number in (10, 30):
         X, y = np.ones((number, 1)), np.ones(number, dtype=np.int64)
-        other = y.copy()
-        other[-1] = 0
-        second = (X[1:], y[1:]) if relation == "add_remove" else (X, other)
+        second = (X[1:], y[1:]) if relation == "add_remove" else (X, np.append(y[1:], 0))
         pairs.append(Pair(f"{number} equal rows of one class, and one of them changed or gone", (X, y), second))
     # Entries that deal rows out in order: without the first row, all others move to other parts.
     X, y = np.ones((10, 1)), np.arange(10) % 2
@@ -290,10 +285,10 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
     return list(unique.values())
 
 
-def audit_entry(workers: Workers, draws: int, seed: int = 0) -> dict[str, Any]:
+def audit_entry(workers: Workers, draws: int) -> dict[str, Any]:
     """Audit an entry with a number of draws."""
     statement = workers.statement
-    releases = Releases(workers, seed, max(_LEAST_BATCH, draws // _DRAWS_PER_FIT))
+    releases = Releases(workers, max(_LEAST_BATCH, draws // _DRAWS_PER_FIT))
     try:
         found = audit(
             lambda: releases, epsilon=AUDITED_EPSILON, delta=statement.delta, relation=statement.relation,

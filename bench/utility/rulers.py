@@ -144,12 +144,6 @@ def ceiling(counts: np.ndarray, epsilon: float, delta: float = DELTA) -> float:
     return float(np.average((1.0 + variation) / 2.0, weights=counts))
 
 
-def read_curves() -> pd.Series:
-    """Read accuracies by entry, set and `at`: means over splits."""
-    means: pd.Series = pd.read_csv(CELLS.path).groupby(["entry", "set", "at"]).accuracy.mean()
-    return means
-
-
 def learning_curve(curves: pd.Series, cells: pd.DataFrame, name: str) -> pd.Series:
     """Return the accuracy of the SVM without privacy on parts of the training rows of a set, and on all if known."""
     here = cells[(cells.entry == "svm") & (cells["set"] == name) & cells.split.isin(shared_splits(name))]
@@ -159,7 +153,7 @@ def learning_curve(curves: pd.Series, cells: pd.DataFrame, name: str) -> pd.Seri
 
 def compare(cells: pd.DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Compute the rulers of the recommended method, and the gains from public rows, by set and epsilon."""
-    curves, rulers, gains = read_curves(), [], []
+    curves, rulers, gains = pd.read_csv(CELLS.path).groupby(["entry", "set", "at"]).accuracy.mean(), [], []
     ours = cells[(cells.entry == RECOMMENDED) & (cells.neighbours == "add_remove")]
     for name in (name for name in KINDS if ("svm", name) in curves.index):
         data, (train, _) = load(name), load(name).splits[0]

@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import itertools
 import math
 import os
 import subprocess
@@ -218,16 +217,13 @@ def test_a_sample_of_the_peers_ends_as_listed(
     assert report.refuted == bool(listed.source), str(report)
 
 
-def label_chances(counts: tuple[int, ...]) -> np.ndarray:
-    """Compute the chances of a leaf's labels by permute-and-flip at epsilon 1: each label in turn, until one holds."""
-    chances = np.zeros(len(counts))
-    for order in itertools.permutations(range(len(counts))):
-        left = 1.0
-        for label in order:
-            holds = math.exp(counts[label] - max(counts))
-            chances[label] += left * holds
-            left *= 1.0 - holds
-    return chances / math.factorial(len(counts))
+def label_chances(counts: tuple[int, int]) -> np.ndarray:
+    """Compute the chances of a leaf's two labels by permute-and-flip at epsilon 1.
+
+    Each label is tried first in half of the cases; the more frequent one holds, the other one with a smaller chance.
+    """
+    first, second = np.exp(np.array(counts) - max(counts))
+    return np.array([first + (1.0 - second) * first, second + (1.0 - first) * second]) / 2.0
 
 
 def test_audits_of_forests_show_no_more_than_the_exact_chances_do() -> None:
