@@ -35,7 +35,7 @@ def cells(values):
         for epsilon in (0.5, 1.0, 4.0)
         for split in range(2)
     ]
-    return pd.DataFrame(rows).assign(balanced_accuracy=0.5, auc=0.5)
+    return pd.DataFrame(rows).assign(balanced_accuracy=0.5, auc=0.5, neighbours="add_remove")
 
 
 def test_the_pages_are_computed_from_the_cells(page):

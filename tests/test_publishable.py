@@ -1,16 +1,13 @@
 """Every check of `make publishable` passes, and fails on an omission."""
 
-import importlib.util
 import re
 import shutil
 
 import pytest
 
-from tests.blocks import REPOSITORY
+from tests.scripts import REPOSITORY, load_script
 
-_spec = importlib.util.spec_from_file_location("publishable", REPOSITORY / "tools/publishable.py")
-publishable = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(publishable)
+publishable = load_script("tools/publishable.py")
 CHECKS = publishable.LISTS["checks"]
 
 
@@ -19,7 +16,6 @@ def copy(tmp_path_factory):
     """Copy what the checks read, beside a site of two pages."""
     root = tmp_path_factory.mktemp("copy") / "repository"
     left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build", "*.png")
-    root.mkdir()
     for name in (".github", "conda", "config", "data/own", "docs", "lib", "paper", "profiles", "stages", "workflow"):
         shutil.copytree(REPOSITORY / name, root / name, ignore=left_out)
     shutil.copytree(REPOSITORY / "tests/wheel", root / "tests/wheel", ignore=left_out)
