@@ -119,18 +119,15 @@ def _measurements() -> dict[str, Any]:
     return content
 
 
-def rows_worth(rows: int, epsilon: float, delta: float) -> tuple[float, float, float] | None:
+def rows_worth(rows: int, epsilon: float, delta: float) -> list[float]:
     """Look up the share of the rows on which a linear SVM without privacy is as accurate as the recommended method.
 
-    Quartiles of the measurements on real sets with about as many rows for one unit of noise; None beyond all of them.
+    Quartiles of the measurements on real sets with about as many rows for one unit of noise; empty beyond all of them.
     """
     size = rows_per_noise(rows, epsilon, delta, "add_remove")
     away = sorted((abs(math.log(other / size)), share) for other, share in _measurements()["rows_worth"])
     shares = [share for distance, share in away[:_NEAREST] if distance < math.log(_NEAR_NOISE)]
-    if not shares:
-        return None
-    low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75])
-    return float(low), float(middle), float(high)
+    return np.quantile(shares, [0.25, 0.5, 0.75]).tolist() if shares else []
 
 
 def find_real_sets(
@@ -293,9 +290,8 @@ def measurement_lines(expected: Sequence[Expected], share: float, n_classes: int
 def _rows_worth_lines(rows: int, epsilons: Sequence[float], rows_per_person: int) -> Iterator[str]:
     """Write rows worth at every epsilon that real sets have about as much noise as."""
     delta = default_delta(rows) / rows_per_person
-    found = {epsilon: rows_worth(rows, epsilon / rows_per_person, delta) for epsilon in epsilons}
-    for epsilon, shares in found.items():
-        if shares is not None:
+    for epsilon in epsilons:
+        if shares := rows_worth(rows, epsilon / rows_per_person, delta):
             low, middle, high = (f"{100 * share:.0f}" for share in shares)
             yield (
                 f"Rows worth at epsilon {epsilon:.4g}: as accurate as a linear SVM without privacy on {middle} % of "
