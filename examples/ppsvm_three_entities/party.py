@@ -7,13 +7,13 @@ the two columns `id` and `label`.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from messages import (
     AgreedLabels,
     Part,
@@ -36,34 +36,28 @@ from privsvm_bench.jobs.model_files import collect_fields, load_paths, save_path
 from privsvm_bench.records import SavedModels
 
 
-def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
-    """Read a CSV file with a header; return the first column and the others."""
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Read a CSV file with a header as text; the first column is the index."""
     try:
-        with open(path, newline="", encoding="utf-8") as handle:
-            header, *rows = list(csv.reader(handle))
-    except (ValueError, UnicodeDecodeError):
-        raise PrivSVMError(f"{path}: no CSV file with a header; export the table again") from None
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise PrivSVMError(
-                f"{path}: line {number} has {len(row)} fields, the header {len(header)}; correct the line"
-            )
-    return [row[0] for row in rows], [row[1:] for row in rows]
+        return pd.read_csv(path, index_col=0, dtype=str, keep_default_na=False)
+    except ValueError as error:
+        problem = " ".join(str(error).split())
+        raise PrivSVMError(f"{path}: no CSV file with a header ({problem}); export the table again") from None
 
 
 def read_columns(path: str | Path) -> tuple[list[str], np.ndarray]:
     """Read identifiers and columns (n, n_j)."""
-    identifiers, rows = read_table(path)
+    table = read_table(path)
     try:
-        return identifiers, np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+        return list(table.index), table.astype(np.float64).to_numpy()
     except ValueError as error:
         raise PrivSVMError(f"{path}: {error}; all but the first column must hold numbers") from None
 
 
 def read_labels(path: str | Path) -> tuple[list[str], list[str]]:
     """Read identifiers and labels."""
-    identifiers, rows = read_table(path)
-    return identifiers, [row[0] for row in rows]
+    table = read_table(path)
+    return list(table.index), list(table.iloc[:, 0])
 
 
 def agree(options: argparse.Namespace) -> None:
@@ -148,7 +142,7 @@ def answer(options: argparse.Namespace) -> None:
 def predict(options: argparse.Namespace) -> None:
     """Predict rows from the answers of all entities."""
     agreement = read_json(options.agreement)
-    identifiers, _ = read_table(options.rows)
+    identifiers = list(read_table(options.rows).index)
     answers = {source: read_npz(source) for source in options.blocks}
     kernel = combine_messages(answers, agreement, "test", rows_digest(identifiers))
     (path,), _ = load_paths(options.model, options.record, SavedModels)
