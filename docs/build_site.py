@@ -13,10 +13,14 @@ from pathlib import Path
 
 import draw_methods
 import run_examples
-import write_pages
 from rendering import render
 
+from privsvm.registry import estimator_class, implementations
+
 REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY))
+from tests.mutants.mutant import MUTANTS  # noqa: E402
+
 SOURCE = REPOSITORY / ".cache" / "site"
 TARGET = REPOSITORY / "site"
 
@@ -33,7 +37,7 @@ OTHERS = {
     "config/README.md": "config.md",
     "examples/ppsvm_three_entities/README.md": "ppsvm_example.md",
 }
-# Pages that only the site has, by docs/write_pages.py. Other pages name their address, which the site makes a link.
+# Pages that only the site has, by their templates. Other pages name their address, which the site makes a link.
 BUILT = ("docs/method-parameters.md", "docs/mutants.md")
 ADDRESS = re.compile(r"`site/([\w-]+)\.html`")
 # An entry of the menu, and one below the last of these.
@@ -138,6 +142,12 @@ def reference():
     )  # fmt: skip
 
 
+def built_page(page):
+    """Write a page of `BUILT`: parameters of the methods from their declarations, or planted bugs from their list."""
+    methods = {name: estimator_class(name) for name in implementations()}
+    return render(Path(page).stem, methods=methods, mutants=MUTANTS, repr=repr)
+
+
 def make_help():
     """List the targets of the Makefile, as `make help` does."""
     goals = re.findall(r"^([a-z-]+):.*?## (.*)$", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
@@ -179,7 +189,7 @@ def gather():
             pictures[path.stem] = shown.pictures
             text = run_examples.page(path, shown, relink(shown.words, page, targets, files))
         elif page in BUILT:
-            text = write_pages.PAGES[page]()
+            text = built_page(page)
         else:
             text = relink((REPOSITORY / page).read_text(encoding="utf-8"), page, targets, files)
             text = with_built_parts(text, page)

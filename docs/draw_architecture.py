@@ -1,6 +1,7 @@
 """Draw docs/images/architecture.svg from the layers of .importlinter: a package may import those below it."""
 
 import configparser
+import tomllib
 from pathlib import Path
 
 from matplotlib.patches import FancyBboxPatch
@@ -10,15 +11,7 @@ from privsvm_bench.charts import INK, SOFT, new_figure, style, svg_text
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Programs above the library.
 PROGRAMS = {"stages": "jobs of the workflow", "reproduce": "papers"}
-DESCRIPTIONS = {
-    "command": "command line", "workflow": "what the Snakefile needs", "jobs": "what the stages call",
-    "reporting": "page and figures", "tracking": "MLflow", "charts": "style of pictures",
-    "datasets": "catalogue, splits", "evidence": "sources of tables", "metrics": "one entry per metric",
-    "palette": "colours of methods", "records": "results and models", "release": "models to hand over",
-    "registry": "names of methods", "methods": "one file per method", "model_selection": "searches",
-    "auditing": "what releases show", "families": "shared by mechanism", "base": "estimator contract",
-    "tables": "public schemas", "solvers": "no privacy", "privacy": "no solvers", "numerics": "compiled, exact noise",
-}  # fmt: skip
+DESCRIPTIONS = tomllib.loads(Path(__file__).with_name("architecture.toml").read_text(encoding="utf-8"))
 # Modules in the bar at the bottom.
 FOR_ALL = (
     "__main__", "files", "models", "plain_yaml", "untrusted", "escaping", "constraints", "digests", "errors", "warm_up",

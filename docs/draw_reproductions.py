@@ -2,25 +2,21 @@
 
 import collections
 
-from write_reproductions import judge_papers
+from write_reproductions import DECIDED, judge_papers
 
 from privsvm_bench.charts import BLUE, BROWN, GREY, LINE, RED, named, new_figure, style, svg_text
 
-# Whatever else a row says has no number of ours, or none of the paper's.
-UNDECIDED = ("too weak to tell", "cannot discriminate")
 COLOURS = {"agrees": BLUE, "unlikely": BROWN, "refuted": RED, "undecided": GREY, "no data, given": LINE}
+# Other verdicts have no number of ours, or none of the paper's.
+PARTS = {word: word for word in DECIDED} | dict.fromkeys(("too weak to tell", "cannot discriminate"), "undecided")
 
 
 def shares():
     """Return the share of each verdict by paper, and the number of rows."""
     result = {}
     for judged in judge_papers():
-        counts = collections.Counter(judged.verdicts)
-        counts["undecided"] = sum(counts.pop(word, 0) for word in UNDECIDED)
-        others = sum(number for word, number in counts.items() if word not in COLOURS)
-        counts["no data, given"] = others
-        total = sum(counts[word] for word in COLOURS)
-        result[judged.paper.name] = {word: counts[word] / total for word in COLOURS}, total
+        counts = collections.Counter(PARTS.get(word, "no data, given") for word in judged.verdicts)
+        result[judged.paper.name] = {word: counts[word] / counts.total() for word in COLOURS}, counts.total()
     return result
 
 

@@ -70,12 +70,7 @@ def opening(papers: list[PrintedPaper]) -> str:
 
 def overview(papers: list[PrintedPaper]) -> str:
     """Count each paper's rows by verdict."""
-    lines = []
-    for judged in papers:
-        counts = count(judged.verdicts)
-        given = counts["given"] + counts["repeated"]
-        lines.append((link(judged), len(judged.verdicts), *(counts[word] for word in COLUMNS), given))
-    return markdown_table(["paper", "printed", *COLUMNS, "given or repeated"], lines, len(COLUMNS) + 2)
+    return render("overview", papers=papers, columns=COLUMNS, count=count, link=link)
 
 
 def list_undecided(judged: PrintedPaper) -> list[tuple[str, str, int]]:

@@ -79,6 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     folder = {dataset: f"data/{private_folder(params, dataset)}" for dataset in params.datasets}
     audits = [f"data/audits/{method}.json" for method in params.methods_to_audit()]
     results = read_results([f"{folder[dataset]}results/{method}/{dataset}.json" for method, dataset in jobs], audits)
+    prepared = {name: load_prepared(f"{folder[name]}prepared/{name}.npz").description for name in params.datasets}
     for result in results:
         method, dataset = result.method, result.dataset
         source, models = (f"{folder[dataset]}{kind}/{method}/{dataset}" for kind in ("results", "models"))
@@ -86,14 +87,10 @@ def main(arguments: list[str] | None = None) -> None:
         check_arrays(f"{models}.npz", read(ModelRecord, f"{models}.json"), f"{models}.json")
         check_arrays(f"{models}.npz", result, f"{source}.json")
         require(method in tracked.get(dataset, {}), f"reports/tracking.json: {method} on {dataset} is missing")
-    for dataset in params.datasets:
-        digest = load_prepared(f"{folder[dataset]}prepared/{dataset}.npz").description["digest"]
-        for result in results:
-            where = f"{folder[dataset]}results/{result.method}/{dataset}.json"
-            require(
-                result.dataset != dataset or result.dataset_digest == digest,
-                f"{where}: not of the prepared data that is here; run `make run`",
-            )
+        require(
+            result.dataset_digest == prepared[dataset]["digest"],
+            f"{source}.json: not of the prepared data that is here; run `make run`",
+        )
     private = [result for result in results if params.is_private(result.dataset)]
     check_numbers("reports", [result for result in results if result not in private], params.report.reference_epsilon)
     if private:

@@ -254,11 +254,9 @@ def judge(
     undecided = {rule: all(_reason_against(printed) for printed, _ in cells) for rule, cells in by_rule.items()}
     limits = {family: step_up(members) for family, members in by_family.items()}
     judgements = [
-        _judge_one(
-            printed, distributions.get(printed.id), p_values.get(printed.id), limits.get(printed.family, -1.0)
-        )
+        _judge_one(printed, distributions.get(printed.id), p_values.get(printed.id), limits.get(printed.family, -1.0))
         for printed in numbers
-    ]  # fmt: skip
+    ]
     return judgements, _judge_columns(columns, undecided)
 
 
