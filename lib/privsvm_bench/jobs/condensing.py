@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privsvm.constraints import one_of
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.noise.streams import seeded_stream
 from privsvm_bench.datasets.prepared import PreparedData, Split, arrays_of_rows, rows_of_arrays
@@ -62,7 +63,9 @@ def condense_splits(
     splits: list[CondensedSplit] = []
     seconds: list[float] = []
     if kind != "none":
-        from privsvm.families.condensed.condensation import condense_rows
+        from privsvm.families.condensed.condensation import KINDS, condense_rows
+
+        one_of("none", *KINDS).check("condense", kind)
     for number in range(prepared.n_splits if kind != "none" else 0):
         rows = prepared.split(number)
         draws = seeded_stream(seed, "condense", experiment, dataset, kind, number)
