@@ -77,8 +77,11 @@ def audit(job: tuple[Any, ...]) -> list[dict[str, Any]]:
     """Audit one method and return its rows."""
     name, variant, relation, parameters, draws, _ = job
     claims = Claims(EPSILONS, DELTA, [relation])
-    cells = audit_method(estimator_class(name), parameters, claims, draws=draws, key=f"{name} {variant}")
-    return list(rows_of(variant, audit_record(name, name, cells, parameters)))
+    try:
+        cells = audit_method(estimator_class(name), parameters, claims, draws=draws, key=f"{name} {variant}")
+        return list(rows_of(variant, audit_record(name, name, cells, parameters)))
+    except ValueError as error:
+        raise ValueError(f"{name} {variant}: {error}") from None
 
 
 def run(job: tuple[Any, ...]) -> float:
@@ -268,4 +271,7 @@ def write(everything: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"error: {error}")
