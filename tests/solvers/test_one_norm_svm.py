@@ -9,10 +9,11 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
+from privsvm.errors import PrivSVMError
 from privsvm.solvers.linear import one_norm_svm
 from privsvm.solvers.linear.one_norm_svm import OneNormProblem
 
-SET_OPTIONS = one_norm_svm._set_options
+SET_OPTIONS, SET_BOUNDS = one_norm_svm._set_options, OneNormProblem._set_bounds
 GRID = [10.0**exponent for exponent in range(-7, 8)]
 
 
@@ -144,9 +145,43 @@ def test_columns_that_nearly_depend_on_one_another(seed, monkeypatch):
     assert len([change for change in changes if change]) > 1
 
 
+def nearly_equal_columns(seed):
+    """A Gaussian kernel so wide that its columns are nearly 1, its signs, and a large C."""
+    rng = np.random.default_rng(seed)
+    n, d, levels = int(rng.integers(40, 100)), int(rng.integers(1, 4)), int(rng.integers(2, 8))
+    X = rng.integers(0, levels, (n, d)) / levels
+    B = X[rng.integers(0, n, n // 6)]
+    gamma, C = 10 ** rng.uniform(-5, -4), 10 ** rng.uniform(6, 7)
+    return np.exp(-gamma * ((X[:, None] - B[None]) ** 2).sum(axis=2)), rng.choice([-1.0, 1.0], n), C
+
+
+@pytest.mark.parametrize("seed", [95, 131, 201, 398])
+def test_round_off_above_every_tolerance(seed, monkeypatch):
+    # Dual variables of size C have a round-off above the tolerances: every method ends as "Unknown", but in units of C.
+    K, signs, C = nearly_equal_columns(seed)
+    limits = []
+    problem = OneNormProblem(K, signs)
+    monkeypatch.setattr(
+        problem, "_set_bounds", lambda C, limit, rows: (limits.append(limit), SET_BOUNDS(problem, C, limit, rows))
+    )
+    solution = problem.solve(C)
+    assert limits == [1.0, 1.0 / (C * np.abs(K).max())]
+    assert solution.objective == pytest.approx(objective(K, signs, C, solution), rel=1e-9)
+    assert solution.objective == pytest.approx(optimum(K, signs, C), rel=1e-6)
+    # The problem is as before: other programs have the solution that they have without this one.
+    assert problem.solve(1.0).objective == pytest.approx(OneNormProblem(K, signs).solve(1.0).objective, rel=1e-9)
+
+
 def test_no_optimum_is_an_error_with_its_weight(monkeypatch):
-    problem = OneNormProblem(np.ones((2, 1)), np.array([1.0, -1.0]))
-    monkeypatch.setattr(problem._highs, "getModelStatus", lambda: None)
-    monkeypatch.setattr(problem._highs, "modelStatusToString", lambda status: "Unknown")
-    with pytest.raises(RuntimeError, match="C=3: HiGHS ends with 'Unknown'"):
-        problem.solve(3.0)
+    problem = OneNormProblem(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 1.0]))
+    with monkeypatch.context() as patched:
+        patched.setattr(problem._highs, "getModelStatus", lambda: None)
+        patched.setattr(problem._highs, "modelStatusToString", lambda status: "Unknown")
+        with pytest.raises(PrivSVMError, match=r"C=3: .*'Unknown'; give a smaller C, or scale the features") as error:
+            problem.solve(3.0)
+    assert "\n" not in str(error.value)
+    # What the attempts changed does not stay.
+    fresh = OneNormProblem(problem._K, problem._signs)
+    for name in problem._options:
+        assert problem._highs.getOptionValue(name) == fresh._highs.getOptionValue(name)
+    assert problem.solve(3.0) == fresh.solve(3.0)

@@ -22,11 +22,15 @@ try:
 except ImportError:
     raise ImportError("linear programs need the package highspy: run `pip install privsvm[workflow]`") from None
 
+from privsvm.errors import PrivSVMError
+
 _TOLERANCE = 1e-10
 # Columns whose sizes differ by at most this factor are not scaled.
 _EVEN_COLUMNS = 1e-3
-# Tolerance of the last attempts by the simplex method, as a share of the first tolerance.
+# Limit of the iterations of later attempts, as a multiple of the first one's.
 _MOST_ITERATIONS = 50
+# The last attempts are in units of C.
+_SCALED_ATTEMPTS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,23 +70,11 @@ class OneNormProblem:
     def solve(self, C: float, rows: np.ndarray | None = None) -> OneNormSolution:
         """Solve for one C, the weight of a row's slack (the paper's nu), on the rows of a mask; None for all.
 
-        Raises RuntimeError if HiGHS does not reach the optimum.
+        Raises PrivSVMError if HiGHS does not reach the optimum.
         """
-        n, k = self._K.shape
-        # Scaling: the largest column becomes 1, and then the larger of the two bounds is not small compared with the
-        # solver's tolerance.
-        box = C * self._unit
-        limit = max(1.0, 1.0 / box)
-        upper = np.full(n, box * limit)
-        if rows is not None:
-            upper[~rows] = 0.0
-        columns = np.arange(n, dtype=np.int32)
-        self._highs.changeColsBounds(n, columns, np.zeros(n), upper)
-        for row in range(k if limit != self._limit else 0):
-            self._highs.changeRowBounds(row, -limit, limit)
-        self._limit = limit
-        self._run(C)
-        result = self._highs.getSolution()
+        k = self._K.shape[1]
+        self._run(C, rows)
+        result, limit = self._highs.getSolution(), self._limit
         duals = np.array(result.row_dual)
         coef, intercept = duals[:k] / self._unit, float(duals[k])
         dual_objective = float(np.sum(result.col_value)) / (limit * self._unit)
@@ -133,30 +125,53 @@ class OneNormProblem:
             return C / max(self._gain_ratio, 1e-300)
         return math.inf if solution.slack == 0.0 else C
 
-    def _run(self, C: float) -> None:
-        """Find an optimal basis: by warm start, from scratch, or with all of HiGHS."""
+    def _set_bounds(self, C: float, limit: float, rows: np.ndarray | None) -> None:
+        """Bound the dual variables of the rows by C, in units in which a column's dual row is bounded by `limit`."""
+        n, k = self._K.shape
+        upper = np.full(n, C * self._unit * limit)
+        if rows is not None:
+            upper[~rows] = 0.0
+        self._highs.changeColsBounds(n, np.arange(n, dtype=np.int32), np.zeros(n), upper)
+        for row in range(k if limit != self._limit else 0):
+            self._highs.changeRowBounds(row, -limit, limit)
+        self._limit = limit
+
+    def _run(self, C: float, rows: np.ndarray | None) -> None:
+        """Find an optimal basis: by warm start, from scratch, with all of HiGHS, or in units of C."""
+        # Scaling: the largest column becomes 1, and then the larger of the two bounds is not small compared with the
+        # solver's tolerance.
+        box = C * self._unit
+        self._set_bounds(C, max(1.0, 1.0 / box), rows)
+        steps = {"simplex_iteration_limit": _MOST_ITERATIONS * self._options["simplex_iteration_limit"]}
         attempts: tuple[dict[str, Any], ...] = (
             {},
-            {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-            {
-                "primal_feasibility_tolerance": 1e-7,
-                "dual_feasibility_tolerance": 1e-7,
-                "simplex_iteration_limit": _MOST_ITERATIONS * self._options["simplex_iteration_limit"],
-            },
+            _tolerances(1e-9),
+            {**_tolerances(1e-7), **steps},
             {"presolve": "choose", "simplex_scale_strategy": 2},
             {"solver": "ipm"},
+            # Tolerances are absolute: round-off of dual variables of size C may exceed them, and then every method
+            # above ends as "Unknown". In units of C it does not.
+            {**self._options, **_tolerances(1e-8), **steps},
+            _tolerances(1e-7),
         )
         for number, changes in enumerate(attempts):
+            if number == len(attempts) - _SCALED_ATTEMPTS:
+                self._set_bounds(C, 1.0 / box, rows)
             _set_options(self._highs, changes)
             if number:
                 self._highs.clearSolver()
             self._highs.run()
             status = self._highs.getModelStatus()
             if status == highspy.HighsModelStatus.kOptimal:
-                if number:
-                    _set_options(self._highs, self._options)
-                return
-        raise RuntimeError(f"C={C:g}: HiGHS ends with {self._highs.modelStatusToString(status)!r}; scale the columns")
+                break
+        if number:
+            _set_options(self._highs, self._options)
+        if status != highspy.HighsModelStatus.kOptimal:
+            self._highs.clearSolver()
+            raise PrivSVMError(
+                f"C={C:g}: the linear program is out of HiGHS's reach, which ends with "
+                f"{self._highs.modelStatusToString(status)!r}; give a smaller C, or scale the features"
+            )
 
     def _open(self) -> highspy.Highs:
         """Hand the program to HiGHS, for C = 1."""
@@ -217,6 +232,10 @@ def _elsewhere(solution: OneNormSolution, C: float, gap: float) -> OneNormSoluti
     """Return the same solution for another C."""
     objective = C * solution.slack + float(np.abs(solution.coef).sum())
     return dataclasses.replace(solution, objective=objective, gap=gap, n_iter=0)
+
+
+def _tolerances(tolerance: float) -> dict[str, Any]:
+    return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
 
 def _set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
