@@ -128,5 +128,8 @@ def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Esti
         return Estimate(
             *(math.exp(min(log_bound, 700.0)) for log_bound in _student(float(logs.mean()), error, logs.size - 1))
         )
-    one, other = _draw([*first, *second]).T.reshape(2, len(first), _SAMPLES)
-    return _estimate(np.exp(np.mean(np.log(np.maximum(one, 1e-12) / np.maximum(other, 1e-12)), axis=0)))
+    items = [*first, *second]
+    middles = np.maximum([item.median for item in items], 1e-12)
+    # Delta method: the tails of a mean of a few runs reach below 0, where a logarithm has no value.
+    one, other = (np.log(middles) + _draw(items) / middles - 1.0).T.reshape(2, len(first), _SAMPLES)
+    return _estimate(np.exp(np.clip(np.mean(one - other, axis=0), -700.0, 700.0)))

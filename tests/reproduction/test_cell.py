@@ -141,13 +141,26 @@ def test_commands_pin_arithmetic_before_numpy_is_imported():
     assert run_python("-c", program, cwd=REPOSITORY).strip() == ""
 
 
-@pytest.mark.parametrize(("compiles", "name"), [(True, FIRST_RUN), (False, LATER_RUN)])
-def test_a_run_that_compiles_is_timed_apart(compiles, name, tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after", "number", "statement"),
+    [
+        ("", "ab", [FIRST_RUN], []),
+        ("ab", "ab", [LATER_RUN], ["privacy"]),
+        ("a", "ab", [], []),
+    ],
+)
+def test_a_run_that_compiles_is_timed_apart(before, after, number, statement, tmp_path, monkeypatch):
     (tmp_path / "distributions").mkdir()
-    judged = judge_committed("ppsvm")
-    options = argparse.Namespace(reports=tmp_path, paper="ppsvm", compiles=compiles)
+    judged, options = judge_committed("ppsvm"), argparse.Namespace(reports=tmp_path, paper="ppsvm")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiled = {letter: tmp_path / f"{letter}.1.nbc" for letter in after}
+    for path in compiled.values():
+        path.touch()
+    options.compiled = {compiled[letter] for letter in before}
+    _record(options, judged, "privacy", 2.0)
+    assert list(Sources(tmp_path / "distributions").parts(RERUNS, "ppsvm")) == statement
     _record(options, judged, judged.judgements[0].printed.id, 0.0)
-    assert list(Sources(tmp_path / "distributions").parts(RERUNS, "ppsvm")) == [name]
+    assert sorted(Sources(tmp_path / "distributions").parts(RERUNS, "ppsvm")) == sorted(number + statement)
 
 
 @pytest.mark.usefixtures("no_data")

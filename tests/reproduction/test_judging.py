@@ -421,6 +421,17 @@ def test_trends_of_numbers_that_were_measured_once():
     assert judge_word("less", ratio(twice[:1], items[:1])) == "cannot discriminate"
 
 
+def test_ratio_of_means_of_three_runs():
+    # Student's tails with two degrees of freedom reach below 0, which no time does.
+    tails = np.array(scipy.stats.t.ppf(np.clip(LEVELS, 0.001, 0.999), 2))
+    slow = [_distribution(quantiles=tuple(1.1 + 0.1 * tails)) for _ in range(20)]
+    base = [_distribution(quantiles=tuple(1.0 + 0.01 * tails)) for _ in range(20)]
+    estimate = ratio(slow, base)
+    assert estimate.middle == pytest.approx(1.1, abs=0.01)
+    assert 0.9 < estimate.low < 1.1 < estimate.high < 1.3
+    assert ratio(base, slow).middle == pytest.approx(1.0 / 1.1, abs=0.01)
+
+
 # Region and kind; medians at places 1, 2, 4 that hold, and that do not; numbers that they are compared with.
 STATEMENTS = {
     "value": ("> 5", [1.0, 6.0], [1.0, 5.0], None),
