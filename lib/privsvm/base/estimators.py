@@ -496,8 +496,8 @@ class SingleModelClassifier(ReleasedClassifier, ClassifierMixin, DeclaredEstimat
 
     def _keep_model(self, kind: type[ReleasedPath], guarantee: Guarantee, **arrays: Any) -> None:
         """Keep the model, of these arrays, and its record."""
-        common = {"epsilons": (math.inf,), "guarantees": (guarantee,), "n_classes": len(self.classes_)}
-        self._path, self.guarantee_ = kind(**common, **arrays), guarantee
+        self._path = kind(epsilons=(math.inf,), guarantees=(guarantee,), n_classes=len(self.classes_), **arrays)
+        self.guarantee_ = guarantee
 
 
 class DescribedRelease(abc.ABC):
