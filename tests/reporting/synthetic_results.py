@@ -173,13 +173,14 @@ def make_condensed_attack(
 def make_condensed_result(dataset: str, method: str, status: str, kind: str = "ci") -> dict[str, Any]:
     """One results record of a method that was trained on condensed rows: nothing is proved."""
     weakest = "claimed" if theorem_holds(status) else status
-    record = make_result(dataset, method, weakest, condense=kind)
+    reason = f"the rows were condensed ({kind}), which has no bounded sensitivity" if weakest == "claimed" else None
     # No audit runs on condensed rows, and a method's flaws on training rows do not concern them.
-    for guarantee in record["guarantees"]:
-        guarantee["witness"] = None
-        if weakest == "claimed":
-            guarantee["reason"] = f"the rows were condensed ({kind}), which has no bounded sensitivity"
-    return record
+    return change_guarantees(make_result(dataset, method, weakest, condense=kind), witness=None, reason=reason)
+
+
+def change_guarantees(record: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Change every guarantee of a results record."""
+    return record | {"guarantees": [guarantee | changes for guarantee in record["guarantees"]]}
 
 
 def make_audit_cell(status: str, epsilon: float, low: float, **changes: Any) -> AuditCell:
@@ -209,14 +210,14 @@ def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dic
     return record | changes
 
 
-def result_of(record: dict[str, Any], source: str = "r.json") -> Result:
-    """Read a results record."""
-    return parse(Result, json.dumps(record), source)
-
-
 def results_of(*records: dict[str, Any]) -> list[Result]:
     """Read results records."""
-    return [result_of(record) for record in records]
+    return [parse(Result, json.dumps(record), "r.json") for record in records]
+
+
+def whole(dataset: str = "wine") -> list[Result]:
+    """Return results of all methods on one dataset."""
+    return results_of(*(make_result(dataset, method, status) for method, status in METHODS.items()))
 
 
 def attack_of(record: dict[str, Any]) -> Attack:

@@ -30,7 +30,7 @@ AUDITS = [
 ]
 
 
-def test_the_chart_comes_after_the_first_screen() -> None:
+def test_the_chart_comes_after_the_first_screen_and_a_table_holds_every_cell() -> None:
     page = render_page(RESULTS, records=ReportRecords(audits=AUDITS))
     offsets = [
         page.index(f'<section id="{name}"') for name in ("summary", "claims", "findings", "datasets", "guarantees")
@@ -40,6 +40,11 @@ def test_the_chart_comes_after_the_first_screen() -> None:
     assert page.count(title) == 2
     assert "a row <b> and none" not in page
     assert title not in render_page(RESULTS)
+    good, bad = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["audits"]
+    assert (good["method"], bad["method"]) == ("good", "bad")
+    cell = bad["cells"][1.0]
+    assert (cell.best.epsilon, cell.best.ceiling, cell.refuted) == (5.0, 0.9, True)
+    assert bad["cells"][4.0].best.epsilon == 0.0
 
 
 def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
@@ -68,18 +73,16 @@ def test_only_refuted_epsilons_are_struck_out() -> None:
     ]
 
 
-def test_a_failed_audit_says_why() -> None:
+@pytest.mark.parametrize("data_set", [None, "wine"])
+def test_a_claim_without_a_bound_says_why(data_set: str | None) -> None:
     failed = AuditRecord(method="bad", implementation="bad", parameters={}, cells=(), problem="at epsilon 1: 3 <rows>")
-    for data_set in (None, "wine"):
-        page = render_page(RESULTS, records=ReportRecords(audits=[failed]), data_set=data_set)
-        assert "The audit failed at epsilon 1: 3 &lt;rows&gt;" in page
-
-
-def test_a_claim_that_is_audited_at_other_epsilons_says_so() -> None:
-    other = [record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))]
-    for audits, words in ((other, "not audited at these epsilons"), ((), "not audited<")):
-        for data_set in (None, "wine"):
-            assert words in render_page(RESULTS, records=ReportRecords(audits=audits), data_set=data_set)
+    other = record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))
+    for audits, words in (
+        ([failed], "The audit failed at epsilon 1: 3 &lt;rows&gt;"),
+        ([other], "not audited at these epsilons"),
+        ((), "not audited<"),
+    ):
+        assert words in render_page(RESULTS, records=ReportRecords(audits=audits), data_set=data_set)
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -113,11 +116,3 @@ def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     # Under another relation an audit says nothing of the claim.
     other = [record("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
     assert page_context(with_audits(results, other))["claims"][0]["headline"] is None
-
-
-def test_the_table_holds_every_cell() -> None:
-    rows = page_context(RESULTS, records=ReportRecords(audits=AUDITS))["audits"]
-    assert [row["method"] for row in rows] == ["good", "bad"]
-    cell = rows[1]["cells"][1.0]
-    assert (cell.best.epsilon, cell.best.ceiling, cell.refuted) == (5.0, 0.9, True)
-    assert rows[1]["cells"][4.0].best.epsilon == 0.0

@@ -13,6 +13,7 @@ from synthetic_results import (
     GRID,
     METHODS,
     attack_of,
+    change_guarantees,
     make_attack,
     make_condensed_attack,
     make_condensed_result,
@@ -20,8 +21,8 @@ from synthetic_results import (
     make_prepared,
     make_result,
     prepared_of,
-    result_of,
     results_of,
+    whole,
 )
 from tests.elements import Elements
 from tests.guarantees import proved, proved_fields
@@ -57,10 +58,6 @@ from privsvm_bench.reporting.text import count_in_words, percent, short_number
 from privsvm_bench.tracking.runs import collect_runs
 
 HOSTILE = "<script>alert(1)</script>\"'&</style><img src=x onerror=alert(2)>"
-
-
-def whole(dataset: str = "wine") -> list[Result]:
-    return results_of(*(make_result(dataset, method, status) for method, status in METHODS.items()))
 
 
 def page_with(*attacks: dict[str, Any], results: list[Result] | None = None, **records: Any) -> str:
@@ -114,19 +111,14 @@ def test_a_claim_never_looks_proved() -> None:
     assert not re.search(r"proved ε \d", body)
 
 
-def exactly(guarantee: dict[str, Any]) -> dict[str, Any]:
-    """The guarantee with its witness, if any, computed instead of sampled."""
-    witness = guarantee["witness"]
-    return {**guarantee, "witness": witness and {**witness, "confidence": None}}
-
-
 def test_an_audit_that_contradicts_a_proof_is_an_alarm() -> None:
     record = make_result("wine", "pmsvm_wp", "proved")
-    # An exact witness would contradict the record itself, which is refused when it is read.
     witness = {"epsilon": 9.0, "neighbours": "replace_one", "description": "canary", "confidence": 0.999}
-    record["guarantees"][2] = make_guarantee("pmsvm_wp", "proved", 1.0, witness=witness)
+    # An exact witness would contradict the record itself, which is refused when it is read.
+    record["guarantees"][2]["witness"] = witness | {"confidence": None}
     with pytest.raises(PrivSVMError, match=r"^r.json: guarantees.2.epsilon_proved is 1.0: a witness refutes it"):
-        results_of(record | {"guarantees": [exactly(guarantee) for guarantee in record["guarantees"]]})
+        results_of(record)
+    record["guarantees"][2]["witness"] = witness
     context = page_context(results_of(record))
     assert [item["stated"] for item in context["contradictions"]] == [1.0]
     assert 'role="alert"' in render_page(results_of(record))
@@ -158,29 +150,13 @@ def test_a_bound_of_a_proof_is_for_the_same_neighbours_only() -> None:
     assert bounds(*records) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("system", "fresh system entropy"),
-        ("seeded", "seeded, for the benchmark only: whoever knows the seed can subtract it"),
-        (None, None),
-    ],
-)
-def test_a_card_says_where_its_noise_comes_from(source: str | None, expected: str | None) -> None:
-    record = make_result("wine", "pmsvm_wp", "proved" if source else "none")
-    for guarantee in record["guarantees"] if source else []:
-        guarantee |= proved_fields(guarantee["epsilon_proved"], randomness=str(source))
-    record["status"] = record["guarantees"][0]["status"]
-    page = render_page(results_of(record))
-    assert ("<dt>Noise</dt>" in page) == (expected is not None)
-    if expected:
-        assert f"<dt>Noise</dt><dd>{expected}</dd>" in page
-
-
 def test_seeded_noise_has_a_lighter_mark_and_other_words_everywhere() -> None:
     fresh = render_page(results_of(make_result("wine", "pmsvm_wp", "proved")))
+    assert "<dt>Noise</dt><dd>fresh system entropy</dd>" in fresh
+    assert "<dt>Noise</dt>" not in render_page(results_of(make_result("wine", "svm", "none")))
     seeded = results_of(make_result("wine", "pmsvm_wp", "seeded"))
     context, page = page_context(seeded), render_page(seeded)
+    assert "<dd>seeded, for the benchmark only: whoever knows the seed can subtract it</dd>" in page
     # At each epsilon under the sentence and in the table; then legend, the dataset's count, its tables, the card.
     assert page.count('class="badge seeded"') == 2 * len(GRID) + 3 + len(context["metrics"])
     assert 'class="badge seeded"' not in fresh
@@ -210,20 +186,14 @@ def test_sizes_of_solutions_stand_beside_the_timings_unless_they_are_private() -
     assert (rows["pmsvm_wp"]["support"], rows["pmsvm_wp"]["objective"]) == (None, None)
 
 
-def test_a_witness_for_other_neighbours_says_so() -> None:
+def test_a_witness_for_other_neighbours_says_so_and_a_weak_one_rescues_no_claim() -> None:
     record = make_result("wine", "pmsvm_wp_as_published", "claimed")
-    for guarantee in record["guarantees"]:
-        guarantee["witness"]["neighbours"] = "add_remove"
-    assert "for add_remove neighbours (the claim is for replace_one ones)" in render_page(results_of(record))
-
-
-def test_a_weak_audit_does_not_rescue_a_claim() -> None:
-    record = make_result("wine", "pmsvm_wp_as_published", "claimed")
-    for guarantee in record["guarantees"]:
-        guarantee["witness"]["epsilon"] = 0.01
-    page = render_page(results_of(record))
-    assert "not proved, for the reason given" in page
-    assert page_context(results_of(record))["worst_claim"] is None
+    witness = make_guarantee("pmsvm_wp_as_published", "claimed", 1.0)["witness"]
+    other = results_of(change_guarantees(record, witness=witness | {"neighbours": "add_remove"}))
+    assert "for add_remove neighbours (the claim is for replace_one ones)" in render_page(other)
+    weak = results_of(change_guarantees(record, witness=witness | {"epsilon": 0.01}))
+    assert "not proved, for the reason given" in render_page(weak)
+    assert page_context(weak)["worst_claim"] is None
 
 
 def test_an_attack_is_summed_up_in_words_and_in_the_summary() -> None:
@@ -340,9 +310,6 @@ def test_one_split_shows_in_the_row(changes: dict[str, Any], column: int, ending
     assert row[column].endswith(ending)
     is_exact = changes.get("third_member_error", 0.0) <= 1e-8
     assert row[2].startswith("known exactly") == ("computes the third</strong>." in page) == is_exact
-
-
-def test_lost_classes_are_said_in_the_row() -> None:
     attack = make_condensed_attack("wine", "ci_svm", lost_classes=1)
     attack["splits"][0]["lost_classes"] = 2
     assert cells_of(page_with(attack))[0][-1].endswith("1 to 2 classes lost in 2 of 3 splits")
@@ -484,8 +451,8 @@ def test_less_than_all_is_never_100_percent(share: float, expected: str) -> None
 
 def test_hostile_names_stay_text() -> None:
     record = make_result("wine", "svm", "claimed", protocol={"kind": HOSTILE}, parameters={HOSTILE: HOSTILE})
-    for guarantee in record["guarantees"]:
-        guarantee.update(reason=HOSTILE, mechanism=HOSTILE, reference=f"javascript:alert(3) {HOSTILE}")
+    texts = {"reason": HOSTILE, "mechanism": HOSTILE, "reference": f"javascript:alert(3) {HOSTILE}"}
+    record = change_guarantees(record, **texts)
     scaling, sources = {"kind": HOSTILE, "origin": HOSTILE}, {HOSTILE: HOSTILE}
     prepared = [prepared_of(make_prepared("wine", sources=sources, scaling=scaling, classes=[HOSTILE]))]
     attacks = [attack_of(make_attack("a", "wine")), attack_of(make_condensed_attack("a", "wine"))]
@@ -579,14 +546,10 @@ def test_short_numbers(value: Any, expected: str) -> None:
 
 
 def test_undefined_parts_do_not_break_the_page(write_experiment: Any) -> None:
-    def bare(record: dict[str, Any]) -> dict[str, Any]:
-        undefined = {"parameters": {}, "protocol": {}, "metrics": {}, "summary": {}, "delta": None, "neighbours": None}
-        for guarantee in record["guarantees"]:
-            # Without its assumptions a proof would be refused where the file is read.
-            guarantee.update(sensitivity=None, noise_scale=None, witness=None, reference="")
-        return record | undefined
-
-    files = write_experiment(change=bare)
+    undefined = {"parameters": {}, "protocol": {}, "metrics": {}, "summary": {}, "delta": None, "neighbours": None}
+    # Without its assumptions a proof would be refused where the file is read.
+    bare = {"sensitivity": None, "noise_scale": None, "witness": None, "reference": ""}
+    files = write_experiment(change=lambda record: change_guarantees(record | undefined, **bare))
     bare_prepared = make_prepared("wine", classes=[], scaling={}, missing={}, protocol={}, sources={})
     page = render_page(read_results(files["results"]), records=ReportRecords(prepared=[prepared_of(bare_prepared)]))
     assert "pmsvm_wp" in page
@@ -604,17 +567,13 @@ def test_undefined_parts_do_not_break_the_page(write_experiment: Any) -> None:
 @pytest.mark.long
 def test_a_large_report_stays_small_enough() -> None:
     methods = {f"method_{index:02d}": ("proved", "claimed", "none", "proved")[index % 4] for index in range(20)}
-    results = [
-        result_of(make_result(f"dataset_{position:02d}", method, status))
-        for position in range(12)
-        for method, status in methods.items()
-    ]
-    files = report_files(results)
+    names = [f"dataset_{position:02d}" for position in range(12)]
+    files = report_files(results_of(*(make_result(name, *one) for name in names for one in methods.items())))
     assert len(files) == 1 + 2 + 3 * 12
     assert sum(len(text.encode()) for text in files.values()) < 9_000_000
     # The overview leads to all others.
     assert len(files["index.html"].encode()) < 2_000_000
-    assert all(f'href="pages/dataset_{position:02d}.html"' in files["index.html"] for position in range(12))
+    assert all(f'href="pages/{name}.html"' in files["index.html"] for name in names)
 
 
 def answers_on_page(results: list[Result], **options: Any) -> list[str]:
@@ -712,11 +671,9 @@ def test_a_report_on_own_data_says_that_it_is_not_private() -> None:
 
 
 def test_what_only_lacks_a_declaration_is_no_papers_claim() -> None:
-    record = make_result("wine", "pmsvm_wp", "claimed")
-    facts = {**proved_fields(1.0)["facts"], "classes": "private labels"}
-    for guarantee in record["guarantees"]:
-        guarantee |= {"facts": facts, "reason": "the class set was taken from the private labels", "witness": None}
-    words = words_of(render_page(results_of(record)))
+    facts, reason = proved_fields(1.0)["facts"], "the class set was taken from the private labels"
+    changes = {"facts": facts | {"classes": "private labels"}, "reason": reason}
+    words = words_of(render_page(results_of(change_guarantees(make_result("wine", "pmsvm_wp", "claimed"), **changes))))
     assert "a paper states an epsilon" not in words
     assert "does not hold" not in words
     assert "For one method, nothing is proved with the settings of this run , because a declaration" in words
@@ -729,9 +686,8 @@ def test_what_another_package_states_is_no_papers_claim() -> None:
     assert "does not hold" not in words.lower()
     assert "For one method of another package, an epsilon is stated that nobody has proved here : mine." in words
     assert "mine claimed Not proved. no noise is added" in words
-    for guarantee in record["guarantees"]:
-        guarantee["witness"] = make_guarantee("dpwss", "claimed", 1.0)["witness"]
-    words = words_of(render_page(results_of(record)))
+    refuted = change_guarantees(record, witness=make_guarantee("dpwss", "claimed", 1.0)["witness"])
+    words = words_of(render_page(results_of(refuted)))
     assert "nobody has proved here : mine (refuted)." in words
     assert "mine refuted Refuted. no noise is added" in words
 

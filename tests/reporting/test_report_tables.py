@@ -5,13 +5,12 @@ import io
 import json
 import math
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of
+from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of, whole
 from tests.scripts import load_script
 
 from privsvm.errors import PrivSVMError
@@ -24,14 +23,8 @@ def run_stage() -> Callable[..., None]:
     stage = load_script("stages/report.py")
 
     def run(files: dict[str, list[str]], folder: Path, **parameters: Any) -> None:
-        timings = folder.with_name(f"{folder.name}-timings")
-        for name in files["timings"]:
-            target = timings / Path(name).parent.name / Path(name).name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(name, target)
-        for name in files.get("condensing", []):
-            (timings / "_condense").mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(name, timings / "_condense" / Path(name).name)
+        # Beside the folder of timings of `write_experiment`, or without any.
+        timings = folder.with_name("timings" if files["timings"] else "none")
         stage.main(
             [
                 *("--results", *files["results"], "--prepared", *files["prepared"], "--timings", str(timings)),
@@ -44,21 +37,15 @@ def run_stage() -> Callable[..., None]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("reference", "expected"), [(1.0, 1.0), (0.01, 0.1), (100.0, 8.0), (3.0, 4.0), (math.sqrt(8), 2.0)]
-)
-def test_nearest_epsilon_is_by_ratio(reference: float, expected: float) -> None:
-    assert GRID[nearest_epsilon(GRID, reference)] == expected
-
-
-def test_nearest_epsilon_takes_infinity_only_if_alone() -> None:
+def test_nearest_epsilon_is_by_ratio_and_infinite_only_if_alone() -> None:
+    for reference, expected in ((1.0, 1.0), (0.01, 0.1), (100.0, 8.0), (3.0, 4.0), (math.sqrt(8), 2.0)):
+        assert GRID[nearest_epsilon(GRID, reference)] == expected
     assert nearest_epsilon([math.inf], 1.0) == 0
     assert nearest_epsilon([math.inf, 8.0], 1.0) == 1
 
 
 def test_metrics_hold_each_method_at_the_reference_epsilon() -> None:
-    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
-    table = metrics_record(results, 2.2)["wine"]
+    table = metrics_record(whole(), 2.2)["wine"]
     assert set(table) == set(METHODS)
     assert table["pmsvm_wp"]["status"] == "proved"
     assert table["pmsvm_wp"]["epsilon"] == table["pmsvm_wp"]["epsilon_proved"] == 2.0
@@ -79,12 +66,14 @@ def test_undefined_metrics_are_left_out() -> None:
     record = make_result("wine", "svm", "none")
     record["summary"]["auc"] = {key: [None] for key in ("mean", "sd", "low", "high")}
     assert "auc" not in metrics_record(results_of(record))["wine"]["svm"]
-    assert curve_rows(results_of(record))[0]["auc"] is None
+    (row,) = curve_rows(results_of(record), 2.0)
+    assert row["auc"] is None
+    # Without a private method, references still have a finite epsilon.
+    assert row["epsilon"] == 2.0
 
 
 def test_curves_have_one_row_per_point_and_flat_references() -> None:
-    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
-    rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows(results)))))
+    rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows(whole())))))
     assert len(rows) == len(METHODS) * len(GRID)
     assert list(rows[0]) == curve_columns()
     reference = [row for row in rows if row["method"] == "svm"]
@@ -107,11 +96,6 @@ def test_a_small_delta_is_not_rounded_and_may_be_zero(delta: float) -> None:
     for guarantee in record["guarantees"]:
         guarantee["delta"] = guarantee["event"]["delta"] = delta
     assert {row["delta"] for row in curve_rows(results_of(record))} == {delta}
-
-
-def test_only_references_still_have_a_finite_epsilon() -> None:
-    rows = curve_rows(results_of(make_result("wine", "svm", "none")), 2.0)
-    assert [row["epsilon"] for row in rows] == [2.0]
 
 
 def test_one_claimed_guarantee_makes_the_curve_claimed() -> None:
@@ -166,9 +150,9 @@ def test_the_stage_shows_what_condensing_gave_away_and_took(
     attacks = [make_condensed_attack("wine", None)]
     change = {"condense": "ci", "attacks": attacks}
     files = write_experiment(("wine",), {"svm": "none", "majority": "none"}, lambda record: record | change)
-    path = tmp_path / "wine.json"
-    path.write_text(json.dumps({"dataset": "wine", "condense": "ci", "condense_seconds": [0.25, 0.75]}))
-    files["condensing"] = [str(path)]
+    (tmp_path / "timings/_condense").mkdir()
+    seconds = {"dataset": "wine", "condense": "ci", "condense_seconds": [0.25, 0.75]}
+    (tmp_path / "timings/_condense/wine.json").write_text(json.dumps(seconds))
     run_stage(files, tmp_path / "out", experiment="default")
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("known exactly") == 1
@@ -188,8 +172,7 @@ def test_a_bad_reference_epsilon_is_one_line(
 def test_the_dvc_template_fills_with_every_anchor() -> None:
     vega = pytest.importorskip("dvc_render.vega", reason="DVC is not installed")
     folder = Path(__file__).parents[2] / ".dvc" / "plots"
-    results = results_of(*(make_result("wine", method, status) for method, status in METHODS.items()))
-    rows = [{**row, "rev": revision} for revision in ("HEAD", "workspace") for row in curve_rows(results)]
+    rows = [{**row, "rev": revision} for revision in ("HEAD", "workspace") for row in curve_rows(whole())]
     renderer = vega.VegaRenderer(
         rows, "curves.csv", x="epsilon", y="accuracy", template="privacy_utility", template_dir=str(folder)
     )
@@ -201,8 +184,7 @@ def test_the_dvc_template_fills_with_every_anchor() -> None:
 
 def test_dvc_names_a_curve_by_its_worst_status() -> None:
     vl_convert = pytest.importorskip("vl_convert")
-    results = results_of(*(make_result("wine", name, status) for name, status in METHODS.items()))
-    rows = [row | {"rev": "workspace"} for row in csv.DictReader(io.StringIO(curves_csv(curve_rows(results))))]
+    rows = [row | {"rev": "workspace"} for row in csv.DictReader(io.StringIO(curves_csv(curve_rows(whole()))))]
     # One refuted epsilon decides.
     for row in rows:
         if row["method"] == "dpwss" and row["epsilon"] != "1.0":
