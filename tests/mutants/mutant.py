@@ -2,7 +2,8 @@
 
 The bugs of a room of the library are in `<room>.toml` beside this file, one table a bug, under its name. `old`
 occurs in `file` exactly once. `tests` are pytest's names; the first one that fails counts, and its report must hold
-`says`: a bug found for another reason is not found. A bug marked `sample` is planted in every run of the tests.
+`says`, "assert" by default: a bug found for another reason is not found. A bug marked `sample` is planted in every run
+of the tests.
 """
 
 import tomllib
@@ -18,7 +19,7 @@ class Mutant(NamedTuple):
     old: str
     new: str
     tests: list[str]
-    says: str
+    says: str = "assert"
     sample: bool = False
 
     def plant(self, text: str) -> str:
