@@ -33,10 +33,7 @@ _CLASSIC_ACCOUNTANT = "classic Gaussian bound, sqrt(2 ln(1.25 / delta)) / epsilo
 
 
 def classic_noise_multiplier(epsilon: float, delta: float) -> float:
-    """Noise over sensitivity by the classic bound of the Gaussian mechanism; it is one below epsilon 1 only.
-
-    It is ``sqrt(2 ln(1.25 / delta)) / epsilon``.
-    """
+    """Noise over sensitivity by the classic bound of the Gaussian mechanism; it is one below epsilon 1 only."""
     return math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
 
 
