@@ -183,10 +183,8 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         ]
 
     def _solve_pair(self, X, rows: np.ndarray, signs: np.ndarray, gamma: float) -> _Pair:
-        from privsvm.solvers.kernel.smo import solve_smo
-
+        solution = self._solve(X, signs, gamma)
         C = float(self.C)
-        solution = solve_smo(X, signs, np.full(signs.size, C), self._kernel(gamma), self._solver_options())
         support = np.flatnonzero(solution.alpha > 0)
         alpha = solution.alpha[support]
         perturbed = (alpha < C) if self.perturb == "free" else np.ones(support.size, dtype=bool)
@@ -221,6 +219,13 @@ class DPSVMDVPClassifier(KernelSVMParameters, PrivateClassifier):
         errors = np.zeros(signs.size)
         errors[support] = exact - rho - signs[support]
         return errors
+
+    def _solve(self, X, signs: np.ndarray, gamma: float) -> CSVCSolution:
+        """Solve the dual of one pair: the only place that knows which solver does it."""
+        from privsvm.solvers.kernel.smo import solve_smo
+
+        upper = np.full(signs.size, float(self.C))
+        return solve_smo(X, signs, upper, self._kernel(gamma), self._solver_options())
 
     def _guarantee(self, release: Release, epsilon: float, pairs: list[_Pair], witness: Witness | None) -> Guarantee:
         which = "free support vectors" if self.perturb == "free" else "all support vectors"
