@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 import privsvm.methods
-from privsvm.errors import PrivSVMError
-from privsvm.plain_yaml import read_yaml
 from privsvm.registry import ForeignSource, estimator_class, foreign_source, implementations, is_foreign
-from privsvm_bench.jobs.params import check_params
 from tests.processes import run_python
 from tests.refusals import refusal
 
@@ -110,11 +107,3 @@ class Instances(NoMethods):
 def predict():
     raise SystemError
 """
-
-
-def test_params_refuse_a_class_of_the_standard_library_before_any_job():
-    """Named with its arguments, the class would run a command."""
-    content, _ = read_yaml(Path(__file__).parents[1] / "params.yaml")
-    content["methods"]["friendly"] = {"implementation": "subprocess:Popen", "args": ["sh", "-c", "id"]}
-    with pytest.raises(PrivSVMError, match="'subprocess' is of Python's standard library"):
-        check_params(content)

@@ -27,6 +27,7 @@ from privsvm_bench.datasets.readers import read_part
 X = np.array([[1.5, -2.0], [0.1, 3.0], [0.0, 4e-3]])
 Y = ["a", "b", "a"]
 CSV = "x,kind,z\n1.5,a,-2\n0.1,b,3\n0,a,4e-3\n"
+HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
 
 
 def check(entry, folder, labels=Y):
@@ -52,9 +53,23 @@ def test_csv_numbers_are_read_to_the_last_digit(make_entry, tmp_path):
     np.testing.assert_array_equal(features.ravel(), values)
 
 
-def test_a_class_may_be_called_na(make_entry, tmp_path):
-    _, labels = read_part(make_entry("1,NA\n2,b\n", format="csv", label=1), "all", tmp_path)
-    assert labels.tolist() == ["NA", "b"]
+@pytest.mark.parametrize(
+    ("text", "recipe", "rows", "labels"),
+    [
+        # A class may be called NA, and blanks may end every line.
+        ("1,NA\n2,b\n", {"format": "csv", "label": 1}, [[1], [2]], ["NA", "b"]),
+        (' 1 2 a \n"3"\t4 b\n', {"format": "data", "label": 2}, [[1, 2], [3, 4]], ["a", "b"]),
+        (
+            "9,q\n1,0\n2,1\n3,0\n", {"format": "csv", "label": 1, "rows": (1, 4), "label_map": {"0": "-1"}},
+            [[1], [2], [3]], ["-1", "1", "-1"],
+        ),
+        ("+1 1:1 # x_y\n1.0 1:2\n-1 1:3\n", {"format": "libsvm"}, [[1], [2], [3]], ["1", "1", "-1"]),
+        ("x,kind\n1,01\n2,02\n", HEADER, [[1], [2]], ["01", "02"]),
+    ],
+)  # fmt: skip
+def test_texts(make_entry, tmp_path, text, recipe, rows, labels):
+    features, labels_read = read_part(make_entry(text, **recipe), "all", tmp_path)
+    assert (features.tolist(), labels_read.tolist()) == (rows, labels)
 
 
 def test_libsvm_dense_and_sparse(make_entry, tmp_path):
@@ -141,28 +156,15 @@ def test_several_files_make_one_part(tmp_path):
     refused(entry, tmp_path, "features")
 
 
-def test_row_range_and_label_map(make_entry, tmp_path):
-    entry = make_entry("9,q\n1,0\n2,1\n3,0\n", format="csv", label=1, rows=(1, 4), label_map={"0": "-1"})
-    features, labels = read_part(entry, "all", tmp_path)
-    assert features.ravel().tolist() == [1, 2, 3]
-    assert labels.tolist() == ["-1", "1", "-1"]
-
-
 @pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
 def test_packed_files(make_entry, tmp_path, pack):
-    check(make_entry(pack(CSV.encode()), format="csv", label="kind", header_rows=1), tmp_path)
-
-
-@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress, gzip.compress])
-def test_truncated_packed_file(make_entry, tmp_path, pack):
-    content = pack(CSV.encode() * 50)
-    refused(
-        make_entry(content[:-20], format="csv", label="kind", header_rows=1), tmp_path, "truncated", "download it again"
-    )
+    check(make_entry(pack(CSV.encode()), **HEADER), tmp_path)
+    truncated = pack(CSV.encode() * 50)[:-20]
+    refused(make_entry(truncated, **HEADER), tmp_path, "truncated", "download it again")
 
 
 def test_zip_members(make_entry, tmp_path):
-    recipe = {"format": "csv", "label": "kind", "header_rows": 1}
+    recipe = HEADER
     check(make_entry(zip_of(("only", CSV)), **recipe), tmp_path)
     two = zip_of(("folder/first", CSV), ("second", "x"))
     check(make_entry(two, **recipe, member="folder/first"), tmp_path)
@@ -178,8 +180,7 @@ def test_zip_members(make_entry, tmp_path):
     assert labels.tolist() == ["5", "6"]
 
 
-@pytest.mark.parametrize("role", ["train", "test"])
-def test_nested_zip_of_the_catalogue(tmp_path, role):
+def test_nested_zip_of_the_catalogue(tmp_path):
     """The zip of har_smartphone as the archive lays it out: a zip in a zip, features and labels apart."""
     entry = resolve("har_smartphone")
     small = {key: dataclasses.replace(part, n_rows=None, n_features=2) for key, part in entry.parts.items()}
@@ -189,10 +190,10 @@ def test_nested_zip_of_the_catalogue(tmp_path, role):
         inner[f"UCI HAR Dataset/{name}/y_{name}.txt"] = "5\n1\n"
     content = zip_of(("UCI HAR Dataset.names", "x"), ("UCI HAR Dataset.zip", zip_of(*inner.items())))
     (tmp_path / "har_smartphone.zip").write_bytes(content)
-    features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
-    shift = ("train", "test").index(role)
-    assert features.tolist() == [[0.15, -shift], [2.0, shift]]
-    assert labels.tolist() == ["5", "1"]
+    for shift, role in enumerate(("train", "test")):
+        features, labels = read_part(dataclasses.replace(entry, parts=small), role, tmp_path)
+        assert features.tolist() == [[0.15, -shift], [2.0, shift]]
+        assert labels.tolist() == ["5", "1"]
 
 
 BAD_FILES = [
@@ -213,14 +214,6 @@ def test_missing_file_and_part(make_entry, tmp_path):
     refused(entry, tmp_path / "elsewhere", "file not found")
     with pytest.raises(PrivSVMError, match="no part 'al'; did you mean 'all'"):
         read_part(entry, "al", tmp_path)
-
-
-HEADER = {"format": "csv", "label": "kind", "header_rows": 1}
-
-
-def test_blanks_may_end_every_line(make_entry, tmp_path):
-    X, _ = read_part(make_entry(' 1 2 a \n"3"\t4 b\n', format="data", label=2), "all", tmp_path)
-    assert X.tolist() == [[1, 2], [3, 4]]
 
 
 NAMES = ["Müller", "Möller", "Maller"]
@@ -277,16 +270,6 @@ def test_a_delimiter_is_taken_as_it_is(tmp_path, delimiter):
     X, labels = read_part(entry, "all", tmp_path)
     assert X.tolist() == [[1.5], [2]]
     assert labels.tolist() == ["a", "b"]
-
-
-LIBSVM = {"format": "libsvm"}
-
-
-def test_what_is_declared_or_a_comment_may_look_like_it(make_entry, tmp_path):
-    text = "+1 1:1 # x_y\n1.0 1:2\n-1 1:3\n"
-    assert read_part(make_entry(text, **LIBSVM), "all", tmp_path)[1].tolist() == ["1", "1", "-1"]
-    text = "x,kind\n1,01\n2,02\n"
-    assert read_part(make_entry(text, **HEADER), "all", tmp_path)[1].tolist() == ["01", "02"]
 
 
 @pytest.mark.parametrize(

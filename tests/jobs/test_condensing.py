@@ -72,47 +72,49 @@ def test_none_passes_the_rows_on():
     np.testing.assert_array_equal(y, prepared.split(1).y_train)
 
 
+def with_a_rare_class(prepared, labels, code):
+    """Return the data with other labels, of which one training row of the first split has a class of its own."""
+    labels[prepared._arrays["train_0"][0]] = code
+    return PreparedData(prepared.X, labels, prepared.description, prepared._arrays)
+
+
 def test_an_unknown_kind_and_lost_classes_are_named():
     prepared = prepare_wine(2)
     with pytest.raises(ValueError, match="condense='pca'"):
         condense_splits(prepared, "pca", "demo", 5)
-    rare = np.zeros(len(prepared.y), dtype=np.int64)
-    rare[prepared._arrays["train_0"][0]] = 1
-    lone = PreparedData(prepared.X, rare, prepared.description, prepared._arrays)
+    lone = with_a_rare_class(prepared, np.zeros_like(prepared.y), 1)
     with pytest.raises(PrivSVMError, match=r"condense: 'ci' leaves only rows of class a in split 0 of wine; set"):
         condense_splits(lone, "ci", "demo", 5)
+    lost = with_a_rare_class(prepared, np.minimum(prepared.y, 1), 2)
+    assert condense_splits(lost, "ci", "demo", 5)[1].splits[0].lost_classes == 1
+
+
+def guarantees_of(prepared, implementation, **parameters):
+    """Train on the rows, and on condensed ones; return both guarantees."""
+    found = []
+    for kind in ("none", "ci"):
+        rows = condense_splits(prepared, kind, "demo", 5)[0]
+        (path, _), attacks = train_paths(prepared, rows, job(implementation, kind, **parameters))
+        assert attacks == []
+        found.append(path.guarantees[0])
+    return found
 
 
 def test_no_guarantee_survives_condensation():
-    prepared = prepare_wine(2)
-    uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
-    (path, _), attacks = train_paths(prepared, uncondensed, job("pmsvm_wp", C=0.05))
-    assert path.guarantees[0].status == "seeded"
-    assert attacks == []
-    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _ = train_paths(prepared, condensed, job("pmsvm_wp", "ci", C=0.05))
-    assert path.guarantees[0].status == "claimed"
-    assert "condensed (ci)" in path.guarantees[0].reason
+    plain, condensed = guarantees_of(prepare_wine(2), "pmsvm_wp", C=0.05)
+    assert (plain.status, condensed.status) == ("seeded", "claimed")
+    assert "condensed (ci)" in condensed.reason
 
 
 @pytest.mark.parametrize("implementation", ["dpsvmdvp", "pmsvm_wp_as_published"])
 def test_statements_on_training_rows_drop_for_condensed_ones(implementation):
     """Data sets that differ in a condensed row are not neighbours."""
-    prepared = two_classes(prepare_wine(2))
-    uncondensed = condense_splits(prepared, "none", "demo", 5)[0]
-    (audited, _), _ = train_paths(prepared, uncondensed, job(implementation, allow_unsound=True))
-    assert audited.guarantees[0].witness is not None
-    condensed = condense_splits(prepared, "ci", "demo", 5)[0]
-    (path, _), _ = train_paths(prepared, condensed, job(implementation, "ci", allow_unsound=True))
-    assert path.guarantees[0].witness is None
-    assert path.guarantees[0].status == "claimed"
-    assert path.guarantees[0].reason != audited.guarantees[0].reason
-    assert not [assumption for assumption in path.guarantees[0].assumptions if "training set" in assumption]
-
-
-def two_classes(prepared: PreparedData) -> PreparedData:
-    description = {**prepared.description, "classes": ["a", "b"]}
-    return PreparedData(prepared.X, np.minimum(prepared.y, 1), description, prepared._arrays)
+    prepared = prepare_wine(2, labels=lambda y: np.minimum(y, 1), classes=["a", "b"])
+    audited, condensed = guarantees_of(prepared, implementation, allow_unsound=True)
+    assert audited.witness is not None
+    assert (condensed.status, condensed.witness) == ("claimed", None)
+    assert condensed.reason != audited.reason
+    assert not [assumption for assumption in condensed.assumptions if "training set" in assumption]
 
 
 def test_test_rows_that_were_condensed_too_tell_nothing():
@@ -123,16 +125,6 @@ def test_test_rows_that_were_condensed_too_tell_nothing():
     assert record.splits[0].other_rows == 0
     assert record.splits[0].membership_auc is None
     assert record.splits[1].membership_auc is not None
-
-
-def test_a_lost_class_is_counted():
-    prepared = prepare_wine(2)
-    rare = np.minimum(prepared.y, 1)
-    rare[prepared._arrays["train_0"][0]] = 2
-    _, record, _ = condense_splits(
-        PreparedData(prepared.X, rare, prepared.description, prepared._arrays), "ci", "demo", 5
-    )
-    assert record.splits[0].lost_classes == 1
 
 
 @pytest.mark.parametrize(("implementation", "kind"), [("ci_svm", "ci"), ("fcm_svm", "fcm")])

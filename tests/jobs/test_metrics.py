@@ -73,10 +73,6 @@ def test_auc_equals_scikit_learn(n_classes):
     assert np.allclose(auc_of(y, scores, n_classes), expected)
 
 
-def test_auc_is_undefined_with_one_class():
-    assert np.isnan(auc_of(np.zeros(5, int), np.zeros((2, 5, 1)), 2)).all()
-
-
 def test_summary_ignores_undefined_runs():
     values = np.array([[[0.5, 0.7], [np.nan, np.nan]], [[0.9, np.nan], [np.nan, 1.0]]])
     summary = summarise(values)
@@ -88,6 +84,8 @@ def test_summary_ignores_undefined_runs():
 def test_auc_counts_ties_half_and_knows_no_nan():
     y, scores = np.array([0, 1, 0, 1]), np.array([[[0.5], [0.5], [0.0], [1.0]], [[0.0], [np.nan], [0.0], [1.0]]])
     np.testing.assert_array_equal(auc_of(y, scores, 2), [3.5 / 4, np.nan])
+    # Nor is it defined with one class.
+    assert np.isnan(auc_of(np.zeros(5, int), np.zeros((2, 5, 1)), 2)).all()
 
 
 def a_result(folder: Path) -> Result:
@@ -127,6 +125,7 @@ def test_one_entry_is_all_that_a_metric_takes(tmp_path: Path, monkeypatch: pytes
         compute=lambda predictions: np.mean(predictions.codes != predictions.y, axis=1),
     )
     monkeypatch.setitem(METRICS, error.name, error)
+    monkeypatch.setitem(METRICS, "hidden", dataclasses.replace(error, name="hidden", title="Hidden", drawn=False))
     result = a_result(tmp_path)
     for split, correct in zip(result.metrics["toy_error"], result.metrics["accuracy"], strict=True):
         np.testing.assert_allclose(split, 1 - np.array(correct))
@@ -136,22 +135,16 @@ def test_one_entry_is_all_that_a_metric_takes(tmp_path: Path, monkeypatch: pytes
     page = render_page([result])
     assert re.search(r'<option value="\d+">Toy error rate</option>', page)
     assert "Share of the test rows that are predicted wrongly." in page
-    (row,) = page_context([result])["datasets"][0]["tables"]["toy_error"]
+    tables = page_context([result])["datasets"][0]["tables"]
+    assert "hidden" not in tables
+    (row,) = tables["toy_error"]
     assert [cell["score"][:5] for cell in row["cells"]] == [f"{value:.3f}" for value in mean]
     # The tables.
     assert metrics_record([result])["rows"]["method"]["toy_error"] == round(mean[0], 6)
     rows = list(csv.DictReader(io.StringIO(curves_csv(curve_rows([result])))))
     assert [float(row["toy_error"]) for row in rows] == [round(value, 6) for value in mean]
-    assert {"toy_error_sd", "toy_error_low", "toy_error_high"} <= set(rows[0])
+    assert {"toy_error_sd", "toy_error_low", "toy_error_high", "hidden"} <= set(rows[0])
     # MLflow: the points of the run.
     (run,) = collect_runs([(tmp_path / "results/method/rows.json", [])])
     assert [point.value for point in run.metrics if point.name == "toy_error"] == list(mean)
     assert "Toy error rate" in glossary_page()
-
-
-def test_a_metric_that_is_not_drawn_is_in_the_tables_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden = dataclasses.replace(METRICS["accuracy"], name="hidden", title="Hidden", drawn=False)
-    monkeypatch.setitem(METRICS, "hidden", hidden)
-    result = a_result(tmp_path)
-    assert "hidden" in curve_rows([result])[0]
-    assert "hidden" not in page_context([result])["datasets"][0]["tables"]

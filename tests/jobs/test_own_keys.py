@@ -3,10 +3,10 @@
 The table follows from the meaning of the keys, not from the gate.
 """
 
-import csv
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.guarantees import proved
 
@@ -61,26 +61,20 @@ PROTOCOLS = {
 
 def files(folder):
     """Write every variant of the file, with and without a missing value."""
-    rng = np.random.default_rng(3)
-    rows = rng.uniform(-1, 1, (20, 3)).round(3)
-    labels = np.array(["no", "yes"] * 10)
+    rows = pd.DataFrame(np.random.default_rng(3).uniform(-1, 1, (20, 3)).round(3).astype(str), columns=list("uvw"))
     for name, gaps in itertools.product("ab", (False, True)):
         subfolder = folder / f"{name}{gaps:d}"
         subfolder.mkdir()
-        texts = [[str(value) for value in row] for row in rows]
+        table = rows.assign(y=["no", "yes"] * 10)
         if gaps:
-            texts[4][1] = ""
+            table.loc[4, "v"] = ""
         for header, delimiter in itertools.product((True, False), (",", ";")):
-            with open(subfolder / f"rows{header:d}{ord(delimiter)}.csv", "w", newline="") as handle:
-                writer = csv.writer(handle, delimiter=delimiter)
-                writer.writerows([["u", "v", "w", "y"]] * header)
-                writer.writerows([*row, label] for row, label in zip(texts, labels, strict=True))
+            path = subfolder / f"rows{header:d}{ord(delimiter)}.csv"
+            table.to_csv(path, sep=delimiter, header=header, index=False)
         with open(subfolder / "rows.libsvm", "w") as handle:
-            for row, label in zip(rows.tolist(), labels == "yes", strict=True):
-                pairs = " ".join(
-                    f"{k + 1}:{'nan' if gaps and k == 1 and row is rows[4] else v}" for k, v in enumerate(row)
-                )
-                handle.write(f"{int(label)} {pairs}\n")
+            for *cells, label in table.to_numpy():
+                pairs = " ".join(f"{number}:{cell or 'nan'}" for number, cell in enumerate(cells, start=1))
+                handle.write(f"{int(label == 'yes')} {pairs}\n")
 
 
 def settings_of(chosen, folder):
