@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import warnings
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,7 @@ from privsvm.base.rows import as_training_rows, rows_to_predict
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
 from privsvm.tables.schema import parse_schema, read_schema
-from privsvm.tables.tables import Encoder, bound_contribution, read_chunks, units_table
+from privsvm.tables.tables import Encoder, read_chunks, units_table
 
 DECLARED = {
     "name": "wards",
@@ -52,10 +51,13 @@ CELLS = st.one_of(
 )
 
 
+def schema_of(**columns):
+    return PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns})
+
+
 @pytest.mark.parametrize("cell", ["1_0", "\uff11", "5"])
 def test_texts_of_numpy_have_the_same_features_in_any_company(cell):
-    columns = {"a": {"bounds": [0, 10], "fill": 0}}
-    schema = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns})
+    schema = schema_of(a={"bounds": [0, 10], "fill": 0})
     first = [schema.fit_transform({"a": np.array([cell, other])})[0, 0] for other in ("3", "none")]
     assert first[0] == first[1]
 
@@ -92,10 +94,6 @@ def test_a_declaration_survives_json_and_yaml(tmp_path):
     assert declared.class_order == ("no", "yes")
 
 
-def without(key):
-    return {name: value for name, value in DECLARED.items() if name != key}
-
-
 WRONG = yaml.safe_load(Path(__file__).with_name("wrong_declarations.yaml").read_text())
 
 
@@ -103,14 +101,6 @@ WRONG = yaml.safe_load(Path(__file__).with_name("wrong_declarations.yaml").read_
 def test_a_wrong_declaration_is_one_line(changes, message):
     changed = {key: value for key, value in (DECLARED | changes).items() if value is not None}
     assert message in refusal(parse_schema, changed)
-
-
-def test_rows_of_a_person_count_by_the_identifier():
-    """`tests/release/training/test_walk.py` has persons in any order and company."""
-    seen = Counter()
-    first = bound_contribution(["p", "q", "p", "", "p", "1.0"], 2, seen)
-    assert first.tolist() == [True, True, True, False, False, True]
-    assert bound_contribution(["q", "q", "1"], 2, seen).tolist() == [True, False, True]
 
 
 def test_no_row_stops_a_table(tmp_path):
@@ -148,14 +138,12 @@ def test_params_yaml_holds_the_same_declaration(tmp_path):
 
     folder = tmp_path / "raw"
     folder.mkdir()
-    text = (tmp_path / "t.csv", folder / "t.csv")
-    rows = [
-        f"{number},{number},{number / 100},a,f,2020-01-01,no,{'yes' if number > 20 else 'no'}" for number in range(40)
-    ]
-    for path in text:
+    labels = ["yes" if number > 20 else "no" for number in range(40)]
+    rows = [f"{number},{number},{number / 100},a,f,2020-01-01,no,{label}" for number, label in enumerate(labels)]
+    for path in (tmp_path / "t.csv", folder / "t.csv"):
         path.write_text("\n".join(["id,age,dose,ward,sex,day,smoker,died", *rows]))
     (parquet := tmp_path / "t.parquet").touch()
-    declared = without("name") | {"prescaled": False, "rows": 40}
+    declared = {key: value for key, value in DECLARED.items() if key != "name"} | {"prescaled": False, "rows": 40}
     settings = {"path": str(tmp_path / "t.csv"), "schema": declared}
     entry = resolve("wards", settings)
     # Jobs get their settings as canonical JSON.
@@ -189,19 +177,14 @@ def test_a_pipe_is_refused_and_not_read_from_its_middle(tmp_path):
         list(read_chunks(pipe, parse_schema(DECLARED)))
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_a_packed_table_that_is_damaged_is_one_line_with_its_name(tmp_path, damage):
-    header = ",".join([*COLUMNS, "id", "died"])
-    rng = np.random.default_rng(0)
+def test_a_packed_table_that_is_damaged_is_one_line_with_its_name(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "table.csv.gz"
     rows = [",".join(map(str, rng.integers(0, 10**9, 8))) for _ in range(5000)]
-    data = bytearray(gzip.compress("\n".join([header, *rows]).encode()))
-    if damage == "cut":
-        del data[len(data) // 2 :]
-    else:
-        data[len(data) // 2] ^= 255
-    path = tmp_path / "table.csv.gz"
-    path.write_bytes(data)
-    assert "table.csv.gz: cannot be read" in refusal(lambda: [*read_chunks(path, parse_schema(DECLARED))])
+    data = gzip.compress("\n".join([",".join([*COLUMNS, "id", "died"]), *rows]).encode())
+    middle = len(data) // 2
+    for damaged in (data[:middle], data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]):
+        path.write_bytes(damaged)
+        assert "table.csv.gz: cannot be read" in refusal(lambda: [*read_chunks(path, parse_schema(DECLARED))])
 
 
 class Raising:
@@ -292,8 +275,7 @@ def test_every_cell_in_every_column(name, way):
 
 
 def test_cells_that_are_no_number_are_missing():
-    columns = {"a": {"bounds": [0, 100], "fill": 7}, "c": {"categories": ["x", "gone"], "fill": "gone"}}
-    schema = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns})
+    schema = schema_of(a={"bounds": [0, 100], "fill": 7}, c={"categories": ["x", "gone"], "fill": "gone"})
     missing = schema.fit_transform({"a": [None], "c": [None]}).tolist()
     for cell in (decimal.Decimal("NaN"), decimal.Decimal("sNaN"), np.ma.masked, pd.NA, pd.NaT, np.float32("nan")):
         assert schema.transform({"a": [cell], "c": [cell]}).tolist() == missing
@@ -301,6 +283,9 @@ def test_cells_that_are_no_number_are_missing():
         assert schema.transform({"a": [cell], "c": [None]}).tolist() == missing
     masked = np.ma.masked_array([50.0, 60.0], [False, True])
     assert schema.transform({"a": masked, "c": ["x", None]})[1].tolist() == missing[0]
+    # Labels that nobody can read are no class.
+    encoder = Encoder(parse_schema(DECLARED))
+    assert encoder.labels(["yes", *HOSTILE, "no"]).tolist() == [1, *[-1] * len(HOSTILE), 0]
 
 
 def arrow_columns():
@@ -327,20 +312,14 @@ def test_no_cell_of_arrow_raises(name, cells):
         assert features[1].tobytes() == read([GOOD | {name: object()}], "mapping").tobytes()
 
 
-def test_labels_that_nobody_can_read_are_no_class():
-    encoder = Encoder(parse_schema(DECLARED))
-    assert encoder.labels(["yes", *HOSTILE, "no"]).tolist() == [1, *[-1] * len(HOSTILE), 0]
-
-
 @pytest.mark.parametrize("dtype", ["int64", "Int64", object, "str"])
 def test_whole_numbers_beside_missing_ones_are_the_same(dtype):
     """Pandas turns whole numbers into floats where one is missing."""
     codes = [7, 10**15 - 1, 20200301, 123456789012345]
-    columns = {
-        "code": {"categories": [str(code) for code in codes], "unknown": "other"},
-        "day": {"date": "%Y%m%d", "bounds": ["20200101", "20201231"], "fill": "middle"},
-    }
-    schema = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns})
+    schema = schema_of(
+        code={"categories": [str(code) for code in codes], "unknown": "other"},
+        day={"date": "%Y%m%d", "bounds": ["20200101", "20201231"], "fill": "middle"},
+    )
     table = pd.DataFrame({"code": codes, "day": [20200301] * 4}).astype(dtype)
     alone = schema.fit_transform(table)
     assert alone[:, :4].tolist() == np.eye(4).tolist()
@@ -351,13 +330,11 @@ def test_whole_numbers_beside_missing_ones_are_the_same(dtype):
 @pytest.mark.parametrize("code", ["9007199254740993", "-10000000000000000"])
 def test_codes_that_floats_do_not_tell_apart_are_read_as_text(code):
     """The refusal depends on the schema and the column's type, and not on whether a cell is missing."""
-    columns = {"code": {"categories": [code, "1"]}}
-    schema = PublicSchema({"name": "s", "label": "y", "classes": ["0", "1"], "columns": columns}).fit()
-    for cells in (np.array([1, 2]), np.array([1.0, np.nan]), pd.Series([int(code), 1]), pd.Series([1.0, None])):
+    schema = schema_of(code={"categories": [code, "1"]}).fit()
+    columns = np.array([1, 2]), np.array([1.0, np.nan]), pd.Series([int(code), 1]), pd.Series([1.0, None])
+    for table in (*(pd.DataFrame({"code": cells}) for cells in columns), np.ones((2, 1))):
         with pytest.raises(PrivSVMError, match="read the column as text"):
-            schema.transform(pd.DataFrame({"code": cells}))
-    with pytest.raises(PrivSVMError, match="read the column as text"):
-        schema.transform(np.ones((2, 1)))
+            schema.transform(table)
     for cells in ([int(code), None], pd.Series([code, None]), pd.array([int(code), None], dtype="Int64")):
         assert schema.transform({"code": cells}).tolist() == [[1.0, 0.0], [0.0, 0.0]]
 

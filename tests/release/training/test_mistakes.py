@@ -248,18 +248,6 @@ def test_the_record_of_an_inspection_is_private_and_knows_no_row(folder):
     assert run(*release)[0] == 3
 
 
-def test_a_column_that_cannot_be_read_is_seen_by_inspect(folder):
-    (folder / "s.yaml").write_text(
-        SCHEMA + '  day: {date: "%d.%m.%Y", bounds: ["01.01.2020", "31.12.2020"], fill: middle}\n'
-    )
-    rows = [f"{row},2020-03-{index % 28 + 1:02d}" for index, row in enumerate(ROWS[1:])]
-    (folder / "t.csv").write_text("\n".join(["a,b,y,day", *rows]))
-    code, out, _ = run("inspect", folder / "t.csv", "--schema", folder / "s.yaml", "--ledger", folder / "l")
-    assert code == 0
-    assert "day: 0 of 40 values could be read" in out
-    assert "day: NONE of its values could be read" in out
-
-
 def test_predict_says_how_many_rows_are_malformed(hospital, tmp_path):
     lines = (hospital / "new.csv").read_text().splitlines()[:10]
     (tmp_path / "t.csv").write_text("\n".join(lines))
