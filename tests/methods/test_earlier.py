@@ -1,7 +1,6 @@
 """Releases that are averaged with earlier ones."""
 
 import json
-import math
 import shutil
 
 import numpy as np
@@ -12,13 +11,12 @@ from privsvm import PrivateLinearClassifier, PublicSchema, load, make_private_pi
 from privsvm.base.model_file import content_digest
 from privsvm.digests import sha256_of_file
 from privsvm.errors import PrivSVMError
-from privsvm.families.moments.scaled_descent import Budget, EarlierModel, ScaledModel
+from privsvm.families.moments.scaled_descent import Budget, EarlierModel
 from privsvm.files import write_json, write_npz
 from privsvm.methods.adassp import AdaSSPClassifier
 from privsvm.methods.recommended import classifier as recommended
 from privsvm.methods.recommended.rule import choose_recipe
 from privsvm.privacy.events import leaves
-from privsvm.solvers.features.columns import Columns
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, size=1000)
@@ -70,16 +68,6 @@ def test_a_model_is_the_average_of_all_releases(tmp_path, monkeypatch, neighbour
     assert any("so is the earlier model, with an epsilon of its own" in text for text in third.guarantee_.assumptions)
     loaded.save(tmp_path / "copy")
     assert (tmp_path / "copy/model.json").read_bytes() == (tmp_path / "2/model.json").read_bytes()
-
-
-def test_the_average_of_two_has_less_noise():
-    rng = np.random.default_rng(1)
-    draws = rng.normal(size=(2, 20_000, 1)) / np.array([2.0, 3.0])[:, None, None]
-    zero = {"intercept": np.zeros(1), "mean": np.zeros(1)}
-    earlier = EarlierModel(coef=draws[0], columns=Columns(), frequencies=np.zeros((1, 0)), weight=4.0, **zero)
-    average = earlier.average(ScaledModel(coef=draws[1], noise=np.ones((1, 1)), kept=np.ones(1), **zero), 9.0)
-    # Inverse variances add up: 4 and 9 to 13.
-    assert average.coef.std() == pytest.approx(1.0 / math.sqrt(13.0), rel=0.03)
 
 
 def test_other_features_begin_anew(tmp_path):
