@@ -6,18 +6,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.once import make_once
 from tests.reporting.synthetic_results import make_guarantee, make_result
 
+from privsvm import PrivateLinearClassifier
 from privsvm.files import write_json
 from privsvm.privacy.statement import theorem_holds
+from privsvm_bench.jobs.job import TrainJob
+from privsvm_bench.jobs.model_files import model_record, save_paths
 from privsvm_bench.metrics import METRICS
 from privsvm_bench.records import seal
 from privsvm_bench.tracking.mlflow_log import log_results
 
 EPSILONS = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0]
 N_SPLITS, REPEATS = 2, 3
+ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 12))
 
 WriteResult = Callable[..., tuple[Path, list[Path]]]
 
@@ -65,6 +70,22 @@ def uri(new_uri: str, tmp_path: Path, made_database: Path) -> str:
     """A database without runs."""
     shutil.copy(made_database, tmp_path / "mlflow.db")
     return new_uri
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """Models of one job, some with features and some without, and their path."""
+    epsilons, codes = [0.1, 1.0, 30.0], (ROWS[:, 0] ** 2 > 0.4).astype(int)
+    method = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-1, 1))
+    path = method.release_path(ROWS, codes, epsilons, 2, 7)
+    job = TrainJob(
+        condense="none", experiment="demo", implementation="recommended", method="recommended", parameters={}, seed=7,
+        epsilons=tuple(epsilons), delta=1e-5, neighbours="add_remove", repeats=2,
+    )  # fmt: skip
+    described = {"dataset": "wine", "digest": "d" * 64, "protocol": {}, "classes": ["no", "yes"], "n_features": 12}
+    file = tmp_path_factory.mktemp("models") / "wine.npz"
+    save_paths([path], file, file.with_suffix(".json"), model_record(job, described, 3000, [path]))
+    return file, path
 
 
 @pytest.fixture

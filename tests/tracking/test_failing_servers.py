@@ -59,15 +59,12 @@ def refusal(address: str, results: Any) -> str:
     return message
 
 
-@pytest.mark.parametrize("status", [500, 503, None])
-def test_a_server_that_fails_is_asked_three_times(failing: Any, wine_results: Any, status: int | None) -> None:
-    address, requests = failing(status)
-    refusal(address, wine_results)
-    wait_until(lambda: len(requests) >= 3)
-    assert len(requests) == 3
-
-
-def test_a_server_that_is_not_there_is_named(failing: Any, wine_results: Any) -> None:
+def test_a_server_that_fails_is_asked_three_times(failing: Any, wine_results: Any) -> None:
+    for status in (500, 503, None):
+        address, requests = failing(status)
+        refusal(address, wine_results)
+        wait_until(lambda requests=requests: len(requests) >= 3)
+        assert len(requests) == 3
     assert "127.0.0.1" in refusal(f"http://user:s3cret@127.0.0.1:{free_port()}", wine_results)
 
 

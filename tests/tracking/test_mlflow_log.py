@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,11 @@ def only(runs: list[Any], method: str) -> Any:
     return run
 
 
-def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_results: Any, tmp_path: Path) -> None:
+def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(
+    uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "a_login_name")
+    monkeypatch.setenv("USER", "a_login_name")
     keys = log_results(wine_results, uri, "abc123")
     runs = runs_of(uri)
     assert [run.data.tags["record_key"] for run in (only(runs, path.parent.name) for path, _ in wine_results)] == keys
@@ -100,6 +103,15 @@ def test_a_run_holds_the_curve_and_says_what_epsilon_is_worth(uri: str, wine_res
     for path, _ in wine_results:
         folder = tmp_path / "mlartifacts/demo/wine" / only(runs, path.parent.name).info.run_id / "artifacts"
         assert read_json(folder / "guarantees.json") == read_json(path)["guarantees"]
+    # No run names the person or the machine.
+    before = [run.to_dictionary() for run in all_runs(uri)]
+    assert {run["data"]["tags"]["mlflow.user"] for run in before} == {run["info"]["user_id"] for run in before}
+    assert {run["info"]["user_id"] for run in before} == {"privsvm"}
+    assert "a_login_name" not in str(before)
+    assert str(tmp_path) not in str(before)
+    # Logging twice adds nothing.
+    assert log_results(wine_results, uri, "another commit") == keys
+    assert [run.to_dictionary() for run in all_runs(uri)] == before
 
 
 def test_one_parent_holds_the_curves_of_a_sweep(uri: str, wine_results: Any, write_result: Any) -> None:
@@ -123,19 +135,6 @@ def test_one_parent_holds_the_curves_of_a_sweep(uri: str, wine_results: Any, wri
     assert {run.info.status for run in all_runs(uri)} == {"FINISHED"}
 
 
-def test_no_run_names_the_person_or_the_machine(
-    new_uri: str, wine_results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOGNAME", "a_login_name")
-    monkeypatch.setenv("USER", "a_login_name")
-    log_results(wine_results, new_uri, "abc123")
-    for run in all_runs(new_uri):
-        text = str(run.to_dictionary())
-        assert "a_login_name" not in text
-        assert str(tmp_path) not in text
-        assert run.data.tags["mlflow.user"] == run.info.user_id == "privsvm"
-
-
 def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str, write_result: Any) -> None:
     results = [
         write_result("svm", status="none", epsilons=["inf"], level=0.97),
@@ -156,23 +155,24 @@ def test_methods_without_epsilon_are_level_lines_over_the_private_grid(uri: str,
     assert len(history(uri, lines["yes"], "accuracy")) == 4
 
 
-def test_parameters_of_any_text_are_logged(uri: str, write_result: Any) -> None:
+def test_values_of_any_kind_are_logged(uri: str, write_result: Any) -> None:
     parameters = {f"p{number}": number for number in range(150)} | {"λ": 1.5, "words": "two\nlines", "empty": ""}
-    log_results([write_result("own", parameters=parameters)], uri, "abc")
-    logged = only(runs_of(uri), "own").data.params
-    assert {f"parameter.{name}" for name in parameters} <= logged.keys()
-    assert logged["parameter.words"] == "two\nlines"
-    # A server refuses an empty text.
-    assert logged["parameter.empty"] == '""'
-
-
-def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: Any) -> None:
-    result = write_result("ci_svm", status="none", epsilons=["inf"])
+    parameters |= {"kernel": "k" * 9000}
+    path, timings = write_result("ci_svm", status="none", epsilons=["inf"], parameters=parameters)
     by_stage = make_condensed_attack("wine", None, twice=True)
     by_method = make_condensed_attack("wine", "ci_svm", twice=True, size_ratio=0.5 + 1 / 142)
-    write_json(result[0], seal({**read_json(result[0]), "attacks": [by_stage, by_method]}))
-    log_results([result], uri, "abc")
-    metrics = only(runs_of(uri), "ci_svm").data.metrics
+    write_json(path, seal(read_json(path) | {"objective": [None] * N_SPLITS, "attacks": [by_stage, by_method]}))
+    log_results([(path, timings)], uri, "abc")
+    (run,) = runs_of(uri)
+    assert {f"parameter.{name}" for name in parameters} <= run.data.params.keys()
+    assert run.data.params["parameter.words"] == "two\nlines"
+    assert len(run.data.params["parameter.kernel"]) == 500
+    # A server refuses an empty text.
+    assert run.data.params["parameter.empty"] == '""'
+    # A line, without any private method too.
+    assert len(history(uri, run, "accuracy")) == 2
+    metrics = run.data.metrics
+    assert all(math.isfinite(value) for value in metrics.values())
     assert metrics["size_ratio"] == pytest.approx((2 * 48 / 142 + 0.5 + 1 / 142) / 3)
     assert metrics["condensed_size_ratio"] == pytest.approx(48 / 142)
     assert metrics["label_purity"] == metrics["condensed_label_purity"] == pytest.approx(0.96)
@@ -185,11 +185,16 @@ def test_condensed_rows_are_logged_with_size_and_purity(uri: str, write_result: 
 def test_the_weakest_guarantee_names_the_curve(write_result: Any) -> None:
     path, _ = write_result("weak", status="none", epsilons=[0.1, 1.0])
     assert collect_runs([(path, [])])[0].parameters["curve"] == "none: weak"
-    path, _ = write_result("mixed")
+    path, _ = write_result("mixed", epsilons=[0.5, 1.0])
     content = read_json(path)
-    content["guarantees"][3] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
+    content["guarantees"][1] |= {"status": "claimed", "epsilon_with_system_noise": "inf", "reason": "a toy"}
+    for guarantee in content["guarantees"]:
+        guarantee["sensitivity"] = 2.0
     write_json(path, seal(content))
-    assert collect_runs([(path, [])])[0].parameters["curve"] == "claimed: mixed"
+    (run,) = collect_runs([(path, [])])
+    assert run.parameters["curve"] == "claimed: mixed"
+    # A value that no epsilon changes is a bar.
+    assert [(point.step, point.value) for point in run.metrics if point.name == "sensitivity"] == [(0, 2.0)]
 
 
 def test_a_curve_that_an_audit_refutes_is_named_so(uri: str, tmp_path: Path, write_result: Any) -> None:
@@ -206,18 +211,6 @@ def test_a_curve_that_an_audit_refutes_is_named_so(uri: str, tmp_path: Path, wri
     write(audit, AuditRecord(method="broken", implementation="a:B", parameters={}, cells=(weak,)))
     (curve,) = collect_runs([files], [audit])
     assert "witness" not in curve.tags
-
-
-def test_values_that_are_no_numbers_and_long_parameters_are_logged(uri: str, write_result: Any) -> None:
-    path, timings = write_result("svm", status="none", epsilons=["inf"], parameters={"kernel": "k" * 9000})
-    content = read_json(path) | {"objective": [None] * N_SPLITS}
-    write_json(path, seal(content))
-    log_results([(path, timings)], uri, "abc")
-    (run,) = runs_of(uri)
-    assert all(math.isfinite(value) for value in run.data.metrics.values())
-    assert len(run.data.params["parameter.kernel"]) == 500
-    # A line, without any private method too.
-    assert len(history(uri, run, "accuracy")) == 2
 
 
 def test_a_run_says_what_a_replaced_row_costs(write_result: Any) -> None:
@@ -263,23 +256,6 @@ def test_one_view_compares_methods_over_all_datasets(uri: str, write_result: Any
     assert dict(history(uri, only(current, "also"), "points_behind"))[0] == pytest.approx(5.5)
 
 
-def test_a_value_that_no_epsilon_changes_is_a_bar(write_result: Any) -> None:
-    path, _ = write_result("one", epsilons=[0.5, 1.0])
-    content = read_json(path)
-    for guarantee in content["guarantees"]:
-        guarantee["sensitivity"] = 2.0
-    write_json(path, seal(content))
-    (run,) = collect_runs([(path, [])])
-    assert [(point.step, point.value) for point in run.metrics if point.name == "sensitivity"] == [(0, 2.0)]
-
-
-def test_logging_twice_adds_nothing(uri: str, wine_results: Any) -> None:
-    first = log_results(wine_results, uri, "abc")
-    before = [run.to_dictionary() for run in all_runs(uri)]
-    assert log_results(wine_results, uri, "another commit") == first
-    assert [run.to_dictionary() for run in all_runs(uri)] == before
-
-
 def test_timings_are_no_part_of_the_key_but_are_added_when_they_turn_up(uri: str, wine_results: Any) -> None:
     keys = log_results([(path, []) for path, _ in wine_results], uri, "abc")
     assert "fit_seconds" not in only(runs_of(uri), "svm").data.metrics
@@ -309,19 +285,17 @@ def test_changed_parameters_keep_the_older_run_but_not_as_current(
     assert len(current()) == 5
 
 
-@pytest.mark.parametrize("status", ["RUNNING", "FAILED", "KILLED"])
-def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results: Any, status: str) -> None:
-    log_results(wine_results, uri, "abc")
-    broken = only(runs_of(uri), "svm").info.run_id
-    MlflowClient(uri).update_run(broken, status=status)
-    log_results(wine_results, uri, "abc")
-    assert only(runs_of(uri), "svm").info.run_id != broken
-    assert {run.info.status for run in runs_of(uri)} == {"FINISHED"}
-
-
-def test_runs_of_other_people_are_left_alone_and_a_deleted_experiment_comes_back(uri: str, wine_results: Any) -> None:
+def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results: Any) -> None:
+    """Runs of other people are left alone, and a deleted experiment comes back."""
     log_results(wine_results, uri, "abc")
     client = MlflowClient(uri)
+    broken = [only(runs_of(uri), path.parent.name).info.run_id for path, _ in wine_results[:3]]
+    for run_id, status in zip(broken, ("RUNNING", "FAILED", "KILLED"), strict=True):
+        client.update_run(run_id, status=status)
+    log_results(wine_results, uri, "abc")
+    assert len(runs_of(uri)) == 4
+    assert not {*broken} & {run.info.run_id for run in runs_of(uri)}
+    assert {run.info.status for run in runs_of(uri)} == {"FINISHED"}
     experiment_id = client.get_experiment_by_name("demo/wine").experiment_id
     foreign = client.create_run(experiment_id).info.run_id
     client.delete_experiment(experiment_id)
@@ -506,19 +480,12 @@ def test_a_uri_that_cannot_hold_runs_is_refused(bad: str, wine_results: Any) -> 
     assert re.search(r"mlflow\.tracking_uri.*sqlite:///mlflow\.db", refuse(wine_results, bad))
 
 
-@contextlib.contextmanager
-def mlflow_server(folder: Path) -> Iterator[str]:
-    """A real MLflow server on this machine, ended with all its workers."""
+def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
     port = free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder / 'server.db'}"]
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{tmp_path / 'server.db'}"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with running_server(command, port, folder / "server.log", environment) as address:
-        yield address
-
-
-def test_a_server_works_like_a_file(tmp_path: Path, wine_results: Any, write_result: Any) -> None:
-    with mlflow_server(tmp_path) as address:
+    with running_server(command, port, tmp_path / "server.log", environment) as address:
         keys = log_results(wine_results, address, "abc")
         broken = only(runs_of(address), "svm").info.run_id
         MlflowClient(address).update_run(broken, status="FAILED")

@@ -1,7 +1,5 @@
 """MLflow's registry holds releases under `production`, and seeded models for comparison only."""
 
-import json
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -12,34 +10,14 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from tests.release.made_up import release_of_wards
+from tests.tracking.conftest import ROWS
 from tests.tracking.test_mlflow_log import only, runs_of
-from tests.tracking.test_stages import call
 
-from privsvm import PrivateLinearClassifier, load
+from privsvm import load
 from privsvm.errors import PrivSVMError
-from privsvm_bench.jobs.job import TrainJob
-from privsvm_bench.jobs.model_files import model_record, save_paths
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.registry import register_model
 from privsvm_bench.workflow.registering import FOR_COMPARISON, export_for_registry, write_first_model
-
-ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 12))
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """Models of one job, some with features and some without, and their path."""
-    epsilons, codes = [0.1, 1.0, 30.0], (ROWS[:, 0] ** 2 > 0.4).astype(int)
-    method = PrivateLinearClassifier(epsilon=1.0, classes=[0, 1], bounds=(-1, 1))
-    path = method.release_path(ROWS, codes, epsilons, 2, 7)
-    job = TrainJob(
-        condense="none", experiment="demo", implementation="recommended", method="recommended", parameters={}, seed=7,
-        epsilons=tuple(epsilons), delta=1e-5, neighbours="add_remove", repeats=2,
-    )  # fmt: skip
-    described = {"dataset": "wine", "digest": "d" * 64, "protocol": {}, "classes": ["no", "yes"], "n_features": 12}
-    file = tmp_path_factory.mktemp("models") / "wine.npz"
-    save_paths([path], file, file.with_suffix(".json"), model_record(job, described, 3000, [path]))
-    return file, path
 
 
 @pytest.mark.parametrize(("epsilon", "index"), [(0.01, 0), (0.9, 1), (6.0, 2)])
@@ -72,23 +50,6 @@ def test_a_seeded_model_is_registered_for_comparison_alone(
     assert "seeded: for comparison only" in version.description
     np.testing.assert_array_equal(mlflow.pyfunc.load_model(str(files)).predict(ROWS), load(tmp_path).predict(ROWS))
     assert "One run is one curve" in client.get_experiment_by_name("demo/wine").tags["mlflow.note.content"]
-
-
-def test_track_registers_the_models_that_it_is_given(
-    models: tuple[Path, Any], tmp_path: Path, write_result: Any
-) -> None:
-    file, place = models[0], tmp_path / "data/models/recommended"
-    place.mkdir(parents=True)
-    for suffix in (".npz", ".json"):
-        shutil.copy(file.with_suffix(suffix), place)
-    parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db", "experiment": "demo", "epsilon": 1.0})
-    results = ("--results", write_result("recommended")[0], "--models", place / "wine.npz")
-    done = call(tmp_path, "track.py", *results, "--output", "out.json", "--parameters", parameters)
-    assert done.returncode == 0, done.stderr
-    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
-    (version,) = client.search_model_versions("name = 'demo-wine-recommended'")
-    key = client.get_run(version.run_id).data.tags["record_key"]
-    assert key == json.loads((tmp_path / "out.json").read_text())["wine"]["recommended"]
 
 
 def test_the_alias_production_goes_to_the_newest_release(models: tuple[Path, Any], uri: str, tmp_path: Path) -> None:
@@ -124,10 +85,7 @@ def test_the_next_call_finishes_one_that_ended_before_the_alias(uri: str, tmp_pa
         (version,) = client.search_model_versions("name = 'demo-wards'")
         assert client.get_model_version_by_alias("demo-wards", "production").version == version.version
         assert version.tags == tags
-
-
-def test_a_card_that_says_more_is_not_registered(uri: str, tmp_path: Path) -> None:
-    release_of_wards(tmp_path)
+    # A card that says more is not registered.
     (tmp_path / "model/card.html").write_text("<script>alert(1)</script>")
     with pytest.raises(ValueError, match="is not the page"):
-        export_for_registry(tmp_path / "model", tmp_path / "flavour")
+        export_for_registry(tmp_path / "model", tmp_path / "other")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow.tracking import MlflowClient
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import read_params
@@ -25,12 +27,17 @@ def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.Comple
 
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:
     files = [path for path, _ in results]
-    parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db"})
+    parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db", "experiment": "demo", "epsilon": 1.0})
     output = ("--output", "reports/tracking.json", "--parameters", parameters)
-    return call(folder, "track.py", "--results", *files, *output)
+    return call(folder, "track.py", "--results", *files, *output, "--models", "data/models/pmsvm_wp/wine.npz")
 
 
-def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> None:
+def test_track_writes_the_same_keys_again_and_registers_models(
+    tmp_path: Path, wine_results: Any, models: tuple[Path, Any]
+) -> None:
+    (tmp_path / "data/models/pmsvm_wp").mkdir(parents=True)
+    for suffix in (".npz", ".json"):
+        shutil.copy(models[0].with_suffix(suffix), tmp_path / "data/models/pmsvm_wp")
     done = track(tmp_path, wine_results)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["track: 4 results on 1 datasets are in MLflow"]
@@ -38,37 +45,36 @@ def test_track_writes_the_same_keys_again(tmp_path: Path, wine_results: Any) -> 
     keys = json.loads(written)["wine"]
     assert sorted(keys) == ["majority", "pmsvm_wp", "pmsvm_wp_as_published", "svm"]
     assert len(set(keys.values())) == 4
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (version,) = client.search_model_versions("name = 'demo-wine-pmsvm_wp'")
+    assert client.get_run(version.run_id).data.tags["record_key"] == keys["pmsvm_wp"]
     assert track(tmp_path, wine_results[::-1]).returncode == 0
     assert (tmp_path / "reports/tracking.json").read_bytes() == written
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "data", "logs", "mlartifacts", "mlflow.db", "mlflow.db.lock", "reports"
     ]  # fmt: skip
-
-
-def test_track_names_missing_settings(tmp_path: Path, wine_results: Any) -> None:
     done = call(tmp_path, "track.py", "--results", wine_results[0][0], "--output", "out.json", "--parameters", "{}")
-    assert done.returncode == 1
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "tracking_uri" in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
-def test_ui_without_results_says_what_to_do(tmp_path: Path) -> None:
-    shutil.copy(STAGES.parent / ".test/params.yaml", tmp_path)
-    done = call(tmp_path, "ui.py")
-    assert done.returncode == 1
-    assert "run `make run` first" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "mlflow.db").exists()
+COMPLETE = (STAGES.parent / ".test/params.yaml").read_text()
 
 
-@pytest.mark.parametrize("text", ["mlflow: {}\n", "mlflow: 3\n", "- a\n", "a: b: c\n", None])
-def test_ui_names_a_parameter_file_without_tracking_uri(tmp_path: Path, text: str | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *((text, "^error: params.yaml: ") for text in ("mlflow: {}\n", "mlflow: 3\n", "- a\n", "a: b: c\n", None)),
+        (COMPLETE, "run `make run` first"),
+    ],
+)
+def test_ui_without_parameters_or_results_says_what_to_do(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
     done = call(tmp_path, "ui.py")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: params.yaml: ")
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert re.search(message, done.stderr)
+    assert not (tmp_path / "mlflow.db").exists()
 
 
 @pytest.fixture
