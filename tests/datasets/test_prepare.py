@@ -85,9 +85,7 @@ def test_two_classes_positive_gets_code_one(toy, tmp_path):
     assert description["classes_origin"] == "declared"
     assert arrays["y"].tolist() == [1 if label == "sick" else 0 for label in labels]
     assert arrays["y"].dtype == np.int64
-
-
-def test_classes_from_the_data_are_said_to_be(toy, tmp_path):
+    # Classes from the data are said to be.
     arrays, description = prepare(toy(table(["10", "9", "2"] * 9)), tmp_path, HOLDOUT, 0, "e")
     assert description["classes"] == ["2", "9", "10"]
     assert description["classes_origin"] == "data"
@@ -245,12 +243,11 @@ def test_scaling_by_declared_bounds(toy, tmp_path):
     )
     odd = dataclasses.replace(entry, bounds=Bounds((0.0,) * 3, (1.0,) * 3))
     fails(odd, tmp_path, HOLDOUT, "3 pairs for 2 features")
-
-
-def test_declared_bounds_do_not_look_at_the_rows(toy, tmp_path):
-    bounds = Bounds((-3.0,), (5.0,))
-    first, _ = prepare(toy(table(["a", "b"] * 9, seed=1), scaling="bounds", bounds=bounds), tmp_path, HOLDOUT, 0, "e")
-    second, _ = prepare(toy(table(["a", "b"] * 9, seed=2), scaling="bounds", bounds=bounds), tmp_path, HOLDOUT, 0, "e")
+    # Other rows move neither shift nor factor.
+    bounds = {"scaling": "bounds", "bounds": Bounds((-3.0,), (5.0,))}
+    first, second = (
+        prepare(toy(table(["a", "b"] * 9, seed=seed), **bounds), tmp_path, HOLDOUT, 0, "e")[0] for seed in (1, 2)
+    )
     assert not np.array_equal(first["X"], second["X"])
     for key in ("scale_shift", "scale_factor"):
         assert first[key].shape == (1, 2)
