@@ -2,12 +2,9 @@
 
 import copy
 import dataclasses
-import importlib
 import math
 import shutil
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from tests.release.conftest import release_into, run
 from tests.release.made_up import change_record
+from tests.scripts import load_script
 
 import privsvm
 from privsvm.base.model_file import read_model
@@ -286,18 +284,10 @@ def test_impossible_counts_are_refused(key, value):
         HeldBackCounts.from_json(content | {key: value}, 2)
 
 
-@pytest.fixture
-def load_audit(monkeypatch):
-    """`bench/audit/release.py`, which is no package."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "bench" / "audit"))
-    monkeypatch.delitem(sys.modules, "release", raising=False)
-    yield importlib.import_module("release")
-    sys.modules.pop("release", None)
-
-
-def test_an_audit_of_whole_releases_refutes_counts_without_noise(load_audit, monkeypatch):
+def test_an_audit_of_whole_releases_refutes_counts_without_noise(monkeypatch):
     """A sample of the audit: more draws show more, and never more than is stated."""
-    assert all(bound.sure <= 1.0 for bound in load_audit.audit_release(1.0, "replace_one", 80, True))
+    audit = load_script("bench/audit/release.py")
+    assert all(bound.sure <= 1.0 for bound in audit.audit_release(1.0, "replace_one", 80, True))
     monkeypatch.setattr(NoiseSource, "add_discrete_laplace", lambda self, numbers, *_: numbers)
     # What tells the tables apart is chosen on a tenth of the draws: of 160 it was once a bad choice.
-    assert load_audit.audit_release(1.0, "replace_one", 1600, True)[0].sure > 1.0
+    assert audit.audit_release(1.0, "replace_one", 1600, True)[0].sure > 1.0

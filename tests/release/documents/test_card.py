@@ -131,11 +131,8 @@ def test_the_first_screen_says_what_everybody_needs(twice):
     assert card["digest"] in folded
     assert card["signature"] in folded
     assert not re.search(r"(?:src|href)=|url\(|<script", page)
-
-
-def test_the_picture_draws_the_risk(twice):
-    page = (twice / "two" / "card.html").read_text()
-    guess = card_of(twice / "two")["risk"]["guess"]
+    # The picture draws the risk.
+    guess = card["risk"]["guess"]
     picture = re.findall(r"<svg viewBox.*?</svg>", page)[0]
     drawn = [picture.count(f'class="{kind}"') for kind in ("before", "more", "wrong")]
     assert drawn == [50, guess - 50, 100 - guess]
@@ -162,11 +159,8 @@ def test_rates_of_two_classes_follow_from_the_counts():
     assert "commonest class would be right for about 96." in accuracy_text(COUNTS, is_balanced=False)
     assert "equal weight" not in accuracy_text(COUNTS, is_balanced=False)
     assert "equal weight" in accuracy_text(COUNTS, is_balanced=True)
-
-
-def test_rates_of_more_classes_are_those_of_each():
-    three = counts_of((9.0,) * 3, (1.0,) * 3, scale=0.5)
-    shown = class_rates(three, "ward", ["a", "b", "c"])
+    # Rates of more classes are those of each.
+    shown = class_rates(counts_of((9.0,) * 3, (1.0,) * 3, scale=0.5), "ward", ["a", "b", "c"])
     assert [text[:33] for text in shown] == [f"Of 100 rows with ward = {name}, the mod"[:33] for name in "abc"]
 
 
@@ -194,13 +188,11 @@ def test_the_command_says_its_version():
     assert run("--version") == (0, f"privsvm {privsvm.__version__}\n", "")
 
 
-@pytest.mark.parametrize("day", ["2027-13-01", "31.12.2027", "soon", 2027, "2027-W01-1"], ids=str)
-def test_an_expiry_is_a_day(day):
-    schema = {
-        "name": "x", "label": "y", "classes": [0, 1], "columns": {"a": {"bounds": [0, 1], "fill": "middle"}},
-    }  # fmt: skip
-    with pytest.raises(PrivSVMError, match="write it as YYYY-MM-DD"):
-        parse_schema(schema | {"card": {"expires": day}})
+def test_an_expiry_is_a_day():
+    schema = read_schema(FIRST / "schema.yaml").to_json()
+    for day in ("2027-13-01", "31.12.2027", "soon", 2027, "2027-W01-1"):
+        with pytest.raises(PrivSVMError, match="write it as YYYY-MM-DD"):
+            parse_schema(schema | {"card": {"expires": day}})
     declared = parse_schema(schema | {"card": {"expires": "2027-12-31", "owner": "me"}})
     assert declared.to_json()["card"] == {"expires": "2027-12-31", "owner": "me"}
     assert parse_schema(declared.to_json()) == declared

@@ -165,6 +165,8 @@ def test_a_budget_takes_no_cross_validation(scored, pipeline):
 
 def test_a_search_of_searches_is_refused_in_a_budget():
     search = PrivateSearch(model(), {"C": [0.1]}, epsilon=4.0, mean_runs=2)
+    with pytest.raises(ValueError, match="allow_composition=False"):
+        clone(search).fit(X, Y)
     several = GridSearchCV(search, {"epsilon": [4.0, 5.0]}, cv=2, error_score="raise")
     with Budget(epsilon=99, delta=1e-5, verbose=False) as budget, pytest.raises(BudgetExceededError, match=MESSAGE):
         several.fit(X, Y)
@@ -188,9 +190,6 @@ def test_clones_prove_nothing_unless_their_user_adds_up():
     for fitted in (several, pickle.loads(pickle.dumps(several))):
         assert fitted.guarantee_.assumptions[-1] == ONE_OF_SEVERAL
     assert ONE_OF_SEVERAL not in model(allow_composition=True).fit(X, Y).guarantee_.assumptions
-    search = PrivateSearch(model(), {"C": [0.1]}, epsilon=4.0, mean_runs=2)
-    with pytest.raises(ValueError, match="allow_composition=False"):
-        clone(search).fit(X, Y)
 
 
 def test_a_budget_counts_a_private_search_as_a_whole():
@@ -507,12 +506,9 @@ def test_what_rows_fit_while_a_search_reads_them_is_paid_for():
         search.fit(rows, Y)
     assert rows.times == 1
     assert [fit.epsilon_requested for fit in budget._fits] == [1.0, 4.0]
-
-
-def test_a_fit_pays_for_no_more_models_than_one():
-    rows = Rows(lambda: model().release_path(X, Y, [1.0], 2))
+    # A fit pays for no more models than one.
     with pytest.raises(ValueError, match="repeats=2: inside a fit"):
-        model().fit(rows, Y)
+        model().fit(Rows(lambda: model().release_path(X, Y, [1.0], 2)), Y)
 
 
 def test_what_is_fitted_amid_a_run_of_a_search_is_paid_for(monkeypatch):

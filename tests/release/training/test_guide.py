@@ -4,6 +4,7 @@ import math
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from tests.blocks import blocks_run_by
 from tests.release.conftest import in_shell, run
@@ -19,24 +20,26 @@ from privsvm.tables.schema import parse_schema, read_schema
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide.md"
 
 
-def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """The tables of the pages, in the working folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRIVSVM_LEDGER", str(tmp_path / "ledger.jsonl"))
     write_table("patients.csv", 300, 1)
     write_table("new.csv", 10, 2)
-    ran = []
-    blocks = blocks_run_by(__file__)
+
+
+def test_every_command_of_the_guide_runs(tables):
+    ran, blocks = [], blocks_run_by(__file__)
     assert {block.page for block in blocks} == {"README.md", "docs/guide.md", "docs/production.md", "docs/epsilon.md"}
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S):
         if language == "yaml":
             draft = Path("schema.yaml").read_text()
-            code, _, err = run(
-                "release", "--data", "patients.csv", "--schema", "schema.yaml", "--epsilon", 1, "--out", "x"
-            )
+            data = ("--data", "patients.csv", "--schema", "schema.yaml")
+            code, _, err = run("release", *data, "--epsilon", 1, "--out", "x")
             assert code == 1
-            assert all(
-                f"column '{name}'" in err for name in ("visit", "sex", "ward", "age", "pressure", "smoker", "note")
-            )
+            undecided = ("visit", "sex", "ward", "age", "pressure", "smoker", "note")
+            assert all(f"column '{name}'" in err for name in undecided)
             assert "decide" in draft
             Path("schema.yaml").write_text(block)
         elif language == "sh":
@@ -53,11 +56,7 @@ def test_every_command_of_the_guide_runs(tmp_path, monkeypatch):
     assert outputs["alarm"].shape == (1,)
 
 
-def test_every_command_of_the_readme_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PRIVSVM_LEDGER", str(tmp_path / "ledger.jsonl"))
-    write_table("patients.csv", 300, 1)
-    write_table("new.csv", 10, 2)
+def test_every_command_of_the_readme_runs(tables):
     (block,) = [block for block in blocks_run_by(__file__) if block.page == "README.md"]
     draft, *rest = block.text.splitlines()
     assert in_shell(draft)[0] == "schema"

@@ -123,9 +123,7 @@ def test_who_measures_is_drawn_by_units_alone(relation):
     rates = np.mean([draw_held_back(np.arange(40), 0.25, relation, seeded_source(s, "r")) for s in range(400)], axis=0)
     # Error bound for 40 positions, with 400 draws each: the smallest p-value is below 1e-8 with a probability of 4e-7.
     assert min(binomtest(round(rate * 400), 400, 0.25).pvalue for rate in rates) > 1e-8
-
-
-def test_a_public_number_of_rows_that_leaves_no_part_is_refused_and_a_private_one_is_not():
+    # A public number of rows that leaves no part is refused, and a private one is not.
     with pytest.raises(PrivSVMError, match="would hold back 0 of 3 rows"):
         draw_held_back(np.arange(3), 0.1, "replace_one", seeded_source(0))
     assert draw_held_back(np.arange(0), 0.1, "add_remove", seeded_source(0)).shape == (0,)
@@ -237,9 +235,7 @@ def test_an_interval_is_wide_where_little_is_known():
     _, low, high = measured.balanced_accuracy
     assert low < 0.45
     assert high > 0.9
-
-
-def test_counts_that_no_share_explains_have_no_interval():
+    # Counts that no share explains have none.
     measured = counts_of((90.0, 19.0), (10.0, -9.0), scale=1.0)
     sensitivity, specificity, *_ = class_rates(measured, "y", ["no", "yes"])
     assert sensitivity.endswith("finds 100 (no interval: the noise on the counts outweighs them).")

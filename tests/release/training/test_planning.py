@@ -4,7 +4,6 @@ import csv
 import statistics
 from pathlib import Path
 
-import pytest
 from tests.release.conftest import refusal, run
 
 from privsvm import PrivateLinearClassifier
@@ -30,8 +29,7 @@ def test_the_nearest_sets_are_shown_as_measured():
     # Five rows a person: a row gets a fifth.
     assert [one.epsilon for one in find_real_sets(700, 8, 2, [5.0], rows_per_person=5)] == [1.0] * 3
 
-
-def test_other_shapes_have_none():
+    # Other shapes have none.
     assert find_real_sets(10**7, 8, 2, [1.0]) == []
     assert find_real_sets(700, 10**4, 2, [1.0]) == []
     assert {one.classes > 2 for one in find_real_sets(1500, 50, 10, [1.0])} == {True}
@@ -122,21 +120,18 @@ def test_a_plan_shows_what_held_back_rows_will_say(monkeypatch):
     assert ["1", "69.7"] in [line.split()[:2] for line in out.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--rows", 100, "--features", 5, "--prevalence", "nan"], "prevalence=nan"),
-        (["--rows", 100, "--features", 5, "--prevalence", 1], "prevalence=1.0"),
-        (["--rows", 100, "--features", 5, "--classes", 5, "--prevalence", 0.3], "prevalence=0.3: is the share of the"),
-        (["--rows", 5 * 10**12, "--features", 5], "would take"),
-        (["--rows", 100, "--features", 10**10], "would take"),
-        (["--rows", 10**400, "--features", 5], "would take"),
-        (["--rows", 0, "--features", 5], "schema.rows"),
-        (["--rows", 100, "--features", -1], "schema.columns"),
-    ],
-)
-def test_shapes_of_no_table_are_one_line(options, message):
-    assert message in refusal("plan", *options)
+def test_shapes_of_no_table_are_one_line():
+    for rows, features, options, message in (
+        (100, 5, ["--prevalence", "nan"], "prevalence=nan"),
+        (100, 5, ["--prevalence", 1], "prevalence=1.0"),
+        (100, 5, ["--classes", 5, "--prevalence", 0.3], "prevalence=0.3: is the share of the"),
+        (5 * 10**12, 5, [], "would take"),
+        (100, 10**10, [], "would take"),
+        (10**400, 5, [], "would take"),
+        (0, 5, [], "schema.rows"),
+        (100, -1, [], "schema.columns"),
+    ):
+        assert message in refusal("plan", "--rows", rows, "--features", features, *options)
 
 
 def test_a_release_has_the_relation_of_its_method_unless_one_is_named():

@@ -7,7 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from tests.release.conftest import refusal, release_into, run
 
 from privsvm.errors import PrivSVMError
@@ -62,10 +64,8 @@ def test_a_draft_finds_the_delimiter_and_names_an_account_that_a_release_takes(k
         code, out, err = run("schema", table, option, "Pazient")
         assert (code, out) == (1, "")
         assert f"no column 'Pazient' for {option}; did you mean 'Patient'?" in err
-
-
-def test_a_look_reads_commas_booleans_and_marks_of_what_is_missing(koeln):
-    code, out, _ = run("schema", koeln / "Patienten Köln.csv", "--label", "Verlauf", "--look")
+    # A look reads commas, booleans and marks of missing cells.
+    code, out, _ = run("schema", table, "--label", "Verlauf", "--look")
     assert code == 0
     assert '\ndecimal: ","' in out
     assert '"CRP mg/l": {bounds: [' in out
@@ -77,18 +77,12 @@ def test_rows_are_read_as_they_are_meant(koeln):
     schema = read_schema(koeln / "s.yaml")
     X, y = units_table(koeln / "Patienten Köln.csv", schema)[:2]
     rows = spreadsheet(koeln / "again.csv")[1:]
-    row_indices = [
-        row_index
-        for person in range(40)
-        for row_index in [n for n, row in enumerate(rows) if row[1] == 1000 + person][:3]
-    ]
-    assert len(X) == len(row_indices)
-    for row, row_index in zip(X, row_indices, strict=True):
-        assert row[1] == pytest.approx((float(rows[row_index][3].replace(",", ".")) - 160) / 60)
-        crp = rows[row_index][4]
+    counted = [row for person in range(40) for row in [row for row in rows if row[1] == 1000 + person][:3]]
+    for row, (*_, size, crp, station, _, _, _) in zip(X, counted, strict=True):
+        assert row[1] == pytest.approx((float(size.replace(",", ".")) - 160) / 60)
         assert row[2] == pytest.approx(((5 if crp in ("NA", "", "?") else float(crp.replace(",", "."))) - 150) / 150)
-        assert row[3:7].tolist() == [float(rows[row_index][5] == name) for name in (*STATIONS, "andere")]
-    assert [schema.class_order[code] for code in y] == [rows[row_index][8] for row_index in row_indices]
+        assert row[3:7].tolist() == [float(station == name) for name in (*STATIONS, "andere")]
+    assert [schema.class_order[code] for code in y] == [row[8] for row in counted]
 
 
 def test_what_cannot_be_read_is_shown_by_inspect_with_its_remedy(koeln):
@@ -116,16 +110,13 @@ def test_three_commands_and_what_they_say(koeln):
     assert code == 0
     rows = list(csv.DictReader(out.splitlines(keepends=True)))
     assert [row["Befund"] for row in rows] == [row[7] for row in spreadsheet(koeln / "again.csv")[1:]]
-    (koeln / "commas.csv").write_text("Aufnahme,Größe (cm),CRP mg/l,Station,Raucher\n", encoding="utf-8")
-    assert "one column by the delimiter ';', and several by a comma" in refusal(
-        "predict", koeln / "m", koeln / "commas.csv"
-    )
-    (koeln / "latin.csv").write_bytes(
-        (koeln / "commas.csv").read_text(encoding="utf-8").replace(",", ";").encode("latin-1")
-    )
-    assert "line 1 is not UTF-8 text; fix it, or save the table as CSV in UTF-8" in refusal(
-        "predict", koeln / "m", koeln / "latin.csv"
-    )
+    header = "Aufnahme,Größe (cm),CRP mg/l,Station,Raucher\n"
+    for content, message in (
+        (header.encode(), "one column by the delimiter ';', and several by a comma"),
+        (header.replace(",", ";").encode("latin-1"), "line 1 is not UTF-8 text; fix it, or save the table as CSV in"),
+    ):
+        (koeln / "other.csv").write_bytes(content)
+        assert message in refusal("predict", koeln / "m", koeln / "other.csv")
 
 
 def test_the_delimiter_is_read_off_the_header_alone(tmp_path):
@@ -196,45 +187,33 @@ ACTG175 = Path(__file__).with_name("actg175.yaml").read_text(encoding="utf-8")
 CLEVELAND = Path(__file__).with_name("cleveland.yaml").read_text(encoding="utf-8")
 
 
-def of_lifelines(name: str) -> list[dict[str, str]]:
+def of_lifelines(name: str) -> Path:
     spec = importlib.util.find_spec("lifelines")
     if spec is None or spec.origin is None:
         pytest.skip("the package lifelines, which ships the table, is not installed")
-    with open(Path(spec.origin).parent / "datasets" / f"{name}.csv", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    # Numbers of rows, in a column without a name.
-    return [{column: cell for column, cell in row.items() if column} for row in rows]
+    return Path(spec.origin).parent / "datasets" / f"{name}.csv"
 
 
-def cleveland() -> list[dict[str, str]]:
+def cleveland() -> Path:
     path = Path(os.environ.get("PRIVSVM_MIRROR", "")) / "raw/cleveland_uci/processed.cleveland.data"
     if not path.is_file():
         pytest.skip("no mirror with cleveland_uci: set PRIVSVM_MIRROR")
-    with path.open(newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
-def auc_of(scores: np.ndarray, positive: np.ndarray) -> float:
-    """Share of pairs in the right order; ties count half."""
-    above = scores[positive][:, None] - scores[~positive][None, :]
-    return float((above > 0).mean() + 0.5 * (above == 0).mean())
+    return path
 
 
 @pytest.mark.parametrize(
-    ("schema", "rows"),
+    ("schema", "path_of"),
     [(ACTG175, lambda: of_lifelines("ACTG175")), (CLEVELAND, cleveland)],
     ids=["ACTG175", "five classes"],
 )
-def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
+def test_three_commands(schema, path_of, tmp_path, record_property, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    table = rows()
-    label = schema.split("label: ")[1].split()[0]
+    table = pd.read_csv(path_of(), dtype=str, keep_default_na=False)
+    # Numbers of rows, in a column without a name.
+    table = table.loc[:, ~table.columns.str.startswith("Unnamed")]
     held_out = np.random.default_rng(0).permutation(len(table)) < len(table) // 5
-    for name, chosen in (("train.csv", ~held_out), ("test.csv", held_out)):
-        with open(name, "w", newline="") as handle:
-            writer = csv.DictWriter(handle, list(table[0]))
-            writer.writeheader()
-            writer.writerows(row for row, use in zip(table, chosen, strict=True) if use)
+    table[~held_out].to_csv("train.csv", index=False)
+    table[held_out].to_csv("test.csv", index=False)
     Path("schema.yaml").write_text(schema)
 
     outputs = [
@@ -249,17 +228,16 @@ def test_three_commands(schema, rows, tmp_path, record_property, monkeypatch):
     ] == []
     assert "released, epsilon 1 per row, delta 1e-05, under add_remove (epsilon 2." in outputs[1][1]
 
-    predicted = list(csv.DictReader(Path("predicted.csv").read_text().splitlines()))
-    truth = np.array([row[label] for row, use in zip(table, held_out, strict=True) if use])
+    predicted = pd.read_csv("predicted.csv", dtype={"predicted": str})
+    truth = table.loc[held_out, schema.split("label: ")[1].split()[0]].to_numpy()
     assert len(predicted) == len(truth)
     names = sorted(set(truth))
-    answers = np.array([row["predicted"] for row in predicted])
-    assert set(answers) <= set(names)
-    balanced = float(np.mean([(answers[truth == name] == name).mean() for name in names]))
-    shares = {name: np.array([float(row[f"probability_{name}"]) for row in predicted]) for name in names}
-    np.testing.assert_allclose(sum(shares.values()), 1.0, atol=1e-5)
-    ones = names[1:] if len(names) == 2 else names
-    auc = float(np.mean([auc_of(shares[name], truth == name) for name in ones]))
+    assert set(predicted["predicted"]) <= set(names)
+    balanced = balanced_accuracy_score(truth, predicted["predicted"])
+    shares = predicted[[f"probability_{name}" for name in names]].to_numpy()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
+    ones = range(1 if len(names) == 2 else 0, len(names))
+    auc = float(np.mean([roc_auc_score(truth == names[one], shares[:, one]) for one in ones]))
     record_property("auc", auc)
     record_property("balanced_accuracy", balanced)
     print(f"{len(table)} rows, epsilon 1 per row: AUC {auc:.2f}, balanced accuracy {balanced:.2f} on held-out rows")
