@@ -440,7 +440,7 @@ def _read_parquet(data: bytes, name: str, recipe: DataPart) -> tuple[Features, n
         from pyarrow import parquet, types
     except ImportError:
         raise PrivSVMError(
-            f"{name}: Parquet needs pyarrow; run `make prepare-dev`, or `pip install 'privsvm[rows]'`"
+            f"{name}: Parquet needs pyarrow; add it to requirements-own.txt and run `make run`"
         ) from None
 
     try:
