@@ -117,21 +117,17 @@ def list_rows(cells: pd.DataFrame) -> list[dict[str, str]]:
     return sorted(rows.values(), key=lambda row: float((row["place at 1, add_remove"] or "99").split()[0]))
 
 
-def section(rows: Sequence[Mapping[str, str]]) -> str:
-    """Write the section of the page."""
+def with_joined(page: str, rows: Sequence[Mapping[str, str]]) -> str:
+    """Replace the section of joined entries."""
     gone = [f"{row.name} ({row.withdrawn})" for row in read_rows("joined").itertuples(index=False) if row.withdrawn]
     holdouts = read_rows("holdouts")
-    return "\n\n".join([
+    parts = [
         markdown_table(list(rows[0]), [list(row.values()) for row in rows]),
         *([f"Withdrawn: {', '.join(gone)}."] if gone else []),
         "Accuracy at epsilon 1 on holdouts that were drawn for one run:",
         markdown_table(list(holdouts.columns), holdouts.to_numpy().tolist()),
-    ])  # fmt: skip
-
-
-def with_joined(page: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """Replace the section of joined entries."""
-    return with_section(page, *_MARKS, section(rows))
+    ]
+    return with_section(page, *_MARKS, "\n\n".join(parts))
 
 
 def write_section(name: str) -> None:
