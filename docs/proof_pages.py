@@ -17,3 +17,8 @@ def proofs():
         links |= {name: f"{page.name}#{name}" for name in sections if name in methods}
         links |= {page.stem: page.name} if page.stem in methods else {}
     return links
+
+
+def methods_of(mechanism):
+    """List the methods that a mechanism's page proves."""
+    return [name for name, link in proofs().items() if link.startswith(f"{mechanism}.md")]

@@ -106,7 +106,7 @@ def list_rows(cells: pd.DataFrame) -> list[dict[str, str]]:
     rows = {}
     for name, own in private.groupby("entry"):
         statement = {
-            "name": str(name), "status": "proved" if name in ENTRIES else "claimed",
+            "name": str(name), "status": "claimed" if name not in ENTRIES else "proved",
             "tuning": "none", "repeats": "",
             "relation": ", ".join(sorted(set(own.neighbours))), "delta": f"{deltas.get(name, DELTA):g}", "draws": "",
             "splits": str(own.split.nunique()),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fuzz.strategies import fuzzed, paths, value_at
 from tests.release.made_up import read_folder, release_by, write_folder
-from tests.reporting.synthetic_results import METHODS, make_result, result_of
+from tests.reporting.synthetic_results import make_result, whole
 
 from privsvm.base.model_file import content_digest
 from privsvm.constraints import written
@@ -145,7 +145,7 @@ def test_no_page_of_a_result_holds_a_hostile_text(tmp_path):
     content, accepted = make_result("wine", "pmsvm_wp_as_published", "claimed"), []
     usual = shapes_of_result(content, tmp_path)
     # A result may lack a part of this one, and then the page has parts of others.
-    others = [result_of(make_result("wine", method, status)) for method, status in METHODS.items()]
+    others = whole()
     usual |= elements_of(report_files(others)["index.html"])
 
     @fuzzed

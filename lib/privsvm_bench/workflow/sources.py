@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # Files of the repository that a module reads besides its imports.
 PACKAGE_DATA = {
     "privsvm_bench.datasets.catalogue": ("lib/privsvm_bench/datasets/catalogue.json",),
+    "privsvm_bench.datasets.croissant": ("lib/privsvm_bench/datasets/croissant_context.json",),
     "privsvm.release.documents.dossier": ("lib/privsvm/release/documents/audits.json",),
     "privsvm.release.documents.rendering": ("lib/privsvm/release/documents/templates/*.jinja",),
     "privsvm.release.training.planning": ("lib/privsvm/release/training/utility.json",),
