@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from entries import DELTA, ENTRIES, RANKED, ROOT, TABLES, VARIANTS, refutations, title
+from entries import DELTA, RANKED, ROOT, TABLES, VARIANTS, refutations, status, title
 from ranking import accuracies, by_rows, read, reference, under
 from scores import DIGITS, SCORES
 from sets import SMALLEST
@@ -106,7 +106,7 @@ def list_rows(cells: pd.DataFrame) -> list[dict[str, str]]:
     rows = {}
     for name, own in private.groupby("entry"):
         statement = {
-            "name": str(name), "status": "claimed" if name not in ENTRIES else "proved",
+            "name": str(name), "status": status(str(name), set(own.neighbours)),
             "tuning": "none", "repeats": "",
             "relation": ", ".join(sorted(set(own.neighbours))), "delta": f"{deltas.get(name, DELTA):g}", "draws": "",
             "splits": str(own.split.nunique()),
