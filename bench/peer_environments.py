@@ -33,8 +33,10 @@ def locked_python(name: str, lock: Path) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, folder], check=True)
-        install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
+        # The uv of this environment, which is not always on the PATH.
+        uv = [sys.executable, "-m", "uv"]
+        subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
+        install = [*uv, "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
         try:
             subprocess.run([*install, lock], check=True)
         except BaseException:

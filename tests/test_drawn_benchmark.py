@@ -100,7 +100,7 @@ def test_an_environment_is_made_once_by_the_hashes_of_its_lock(environments, mon
     python = environments.peer_python("opacus")
     assert python == environments.peer_python("opacus") == tmp_path / "opacus/bin/python"
     made, installed = commands
-    assert made[:2] == ["uv", "venv"]
+    assert made[:4] == [sys.executable, "-m", "uv", "venv"]
     assert "--require-hashes" in installed
     assert "\nopacus==" in Path(installed[-1]).read_text()
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+import scipy.stats
 from tests.adversarial import count_differences
 
 from privsvm import audit
@@ -251,18 +252,24 @@ def test_a_row_of_a_pair_is_left_out_and_the_labels_follow(monkeypatch: pytest.M
 
 @pytest.mark.long
 def test_the_forest_of_diffprivlib_is_refuted_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the draws of `make audit-peers` refute it, too."""
+    """Votes of the nine trees whose label changes follow it. Exact chances would fail once in two million runs."""
     monkeypatch.syspath_prepend(ROOT / "bench")
     program = f"""
 import sys
 sys.path[:0] = [{str(ROOT / "lib")!r}, {str(ROOT / "bench/audit/peers")!r}]
 from on_diffprivlib import CASES
-from privsvm.auditing.estimators import audit
 (case,) = [case for case in CASES if case.name == "random forest, a row more"]
-print(audit(case.make, epsilon=1.0, draws=200, **case.options).refuted)
+(pair,) = case.options["pairs"]
+for rows in (pair.first, pair.second):
+    votes = [case.make().fit(*rows).published_[1:-2:2] for _ in range(60)]
+    print(sum((vote == pair.first[1][:9]).sum() > 4 for vote in votes))
 """
     python = importlib.import_module("peer_environments").peer_python("diffprivlib")
-    assert subprocess.check_output([python, "-c", program], text=True).strip() == "True"
+    first, second = map(int, subprocess.check_output([python, "-c", program], text=True).split())
+    exact = scipy.stats.binom.sf(4, 9, 1.0 - 1.0 / (2.0 * math.e))
+    assert math.log(exact / (1.0 - exact)) > 4.0  # At a stated epsilon of 1.
+    assert scipy.stats.binom.cdf(first, 60, exact) > 2.5e-7
+    assert scipy.stats.binom.sf(second - 1, 60, 1.0 - exact) > 2.5e-7
 
 
 def test_pairs_may_have_more_features_than_made_up_rows() -> None:
