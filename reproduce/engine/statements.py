@@ -130,12 +130,12 @@ def _factor(group: _Group) -> Estimate:
     return Estimate(*((group.places[-1] / group.places[0]) ** power for power in _exponent(group)))
 
 
-def _ratio(group: _Group) -> Estimate:
+def _ratio(group: _Group, paired: bool = False) -> Estimate:
     # A base of one cell serves for all; a training that several figures share counts once where it was measured once.
     others = group.others * len(group.items) if len(group.others) == 1 else group.others
     pairs = {(a.median, b.median) if a.statistic == SINGLE else number: (a, b)
              for number, (a, b) in enumerate(zip(group.items, others, strict=True))}  # fmt: skip
-    return ratio([a for a, _ in pairs.values()], [b for _, b in pairs.values()])
+    return ratio([a for a, _ in pairs.values()], [b for _, b in pairs.values()], paired)
 
 
 # Numbers of a group without an interval.
@@ -159,6 +159,7 @@ TRENDS: Mapping[str, tuple[Callable[[_Group], Estimate], int]] = {
     "factor": (_factor, 3),
     "gap": (lambda group: gap_of(group.items[0], group.others[0]), 1),
     "ratio": (_ratio, 1),
+    "paired ratio": (functools.partial(_ratio, paired=True), 1),
 }
 
 

@@ -67,7 +67,7 @@ def judge_word(word: str, estimate: Estimate) -> str:
 
 
 def _draw(items: Sequence[Distribution]) -> np.ndarray:
-    """Draw independent printed numbers (n, k)."""
+    """Draw independent printed numbers (n, k), at the same quantiles for each list of this length."""
     rng = np.random.Generator(np.random.Philox(key=[20260, len(items)]))
     return np.column_stack([np.interp(rng.random(_SAMPLES), LEVELS, item.quantiles) for item in items])
 
@@ -117,10 +117,11 @@ def gap_of(first: Distribution, second: Distribution) -> Estimate:
     return _estimate(drawn[:, 0] - drawn[:, 1])
 
 
-def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Estimate:
+def ratio(first: Sequence[Distribution], second: Sequence[Distribution], paired: bool = False) -> Estimate:
     """Estimate the ratio of two numbers, its geometric mean over several settings.
 
-    Of numbers that were measured once, the interval is for the mean over the settings.
+    Of numbers that were measured once, the interval is for the mean over the settings. Two numbers of a run of which
+    one contains the other rise and fall together: as `paired`, they are drawn at the same quantiles.
     """
     if _once([*first, *second]):
         logs = np.log([max(a.median, 1e-12) / max(b.median, 1e-12) for a, b in zip(first, second, strict=True)])
@@ -131,5 +132,6 @@ def ratio(first: Sequence[Distribution], second: Sequence[Distribution]) -> Esti
     items = [*first, *second]
     middles = np.maximum([item.median for item in items], 1e-12)
     # Delta method: the tails of a mean of a few runs reach below 0, where a logarithm has no value.
-    one, other = (np.log(middles) + _draw(items) / middles - 1.0).T.reshape(2, len(first), _SAMPLES)
+    drawn = np.column_stack([_draw(first), _draw(second)]) if paired else _draw(items)
+    one, other = (np.log(middles) + drawn / middles - 1.0).T.reshape(2, len(first), _SAMPLES)
     return _estimate(np.exp(np.clip(np.mean(one - other, axis=0), -700.0, 700.0)))

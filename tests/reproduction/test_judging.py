@@ -432,6 +432,17 @@ def test_ratio_of_means_of_three_runs():
     assert ratio(base, slow).middle == pytest.approx(1.0 / 1.1, abs=0.01)
 
 
+def test_ratio_of_two_numbers_of_a_run():
+    """A step that adds 8 % to another one's time is seen on a machine whose times vary by half."""
+    varying = np.array(scipy.stats.norm.ppf(np.clip(LEVELS, 0.001, 0.999), 1.0, 0.25))
+    without = [_distribution(quantiles=tuple(varying)) for _ in range(5)]
+    within = [_distribution(quantiles=tuple(varying + 0.08)) for _ in range(5)]
+    assert judge_word("slightly more", ratio(within, without)) == "cannot discriminate"
+    estimate = ratio(within, without, paired=True)
+    assert estimate.middle == pytest.approx(1.08, abs=0.005)
+    assert judge_word("slightly more", estimate) == "agrees"
+
+
 # Region and kind; medians at places 1, 2, 4 that hold, and that do not; numbers that they are compared with.
 STATEMENTS = {
     "value": ("> 5", [1.0, 6.0], [1.0, 5.0], None),
@@ -449,6 +460,7 @@ STATEMENTS = {
     "factor": ("little effect", [1000.0, 1010.0, 1000.0], [1000.0, 2000.0, 4000.0], None),
     "gap": ("much higher", [100.0], [1.0], [50.0]),
     "ratio": ("far less", [100.0], [400.0], [400.0]),
+    "paired ratio": ("less", [100.0], [400.0], [200.0]),
 }
 
 
