@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import resource
 import select
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -82,7 +84,8 @@ class LineWorker:
         if self._process is not None and self._process.poll() is None:
             return False
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = subprocess.Popen(self._command, text=True, env=self._environment, **pipes)
+        # A group of its own ends with its children.
+        self._process = subprocess.Popen(self._command, text=True, env=self._environment, process_group=0, **pipes)
         for name, most in self._limits.items():
             resource.prlimit(self._process.pid, name, (most, most))
         return True
@@ -117,7 +120,8 @@ class LineWorker:
         return answer or None
 
     def end(self) -> None:
-        """End the process."""
+        """End the process and its children."""
         if self._process is not None:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

@@ -1,6 +1,7 @@
 """Anybody's classifier joins the leaderboard by one file: it is isolated, audited, and ranked like the others."""
 
 import ast
+import contextlib
 import sys
 from pathlib import Path
 
@@ -72,20 +73,15 @@ def stated(join):
 @pytest.fixture
 def enter(join, stated, tmp_path):
     """Start the workers of an entry, given by its text, in this environment."""
-    started = []
+    with contextlib.ExitStack() as stack:
 
-    def start(text):
-        path = tmp_path / "entry.py"
-        path.write_text(stated({}) + text)
-        workers = join.Workers(
-            join.read_statement(path), lambda: join.EntryWorker(Path(sys.executable), path, str(tmp_path))
-        )
-        started.extend(workers.all)
-        return workers
+        def start(text):
+            path = tmp_path / "entry.py"
+            path.write_text(stated({}) + text)
+            workers = join.Workers(join.read_statement(path), Path(sys.executable), path, str(tmp_path))
+            return stack.enter_context(contextlib.closing(workers))
 
-    yield start
-    for worker in started:
-        worker.end()
+        yield start
 
 
 def made_up_set(join):
@@ -101,7 +97,6 @@ def made_up_set(join):
         ({"epsilon": 1.0}, "GUARANTEE.epsilon is not a known key"),
         ({"status": "sure"}, "GUARANTEE.status: 'sure' is not valid"),
         ({"delta": 0.1}, "GUARANTEE.delta: 0.1 is not valid"),
-        ({"name": "recommended"}, "is an entry of the library"),
         ({"name": "a name"}, "GUARANTEE.name: 'a name' is not valid; must be a name of at most 64 letters"),
         ({"noise": "gaussian"}, "state the delta"),
         ("fit = print", "GUARANTEE is missing"),
@@ -121,10 +116,13 @@ def test_a_name_is_taken_once(join, stated, tmp_path):
     path.write_text(stated({}))
     join.check_name(path, "own")
     join.check_name(EXAMPLE, "diffprivlib_forest")
-    with pytest.raises(PrivSVMError, match="taken by bench/utility/submissions/diffprivlib_forest/entry"):
-        join.check_name(path, "diffprivlib_forest")
-    with pytest.raises(PrivSVMError, match="taken by 'DP-EBM'"):
-        join.check_name(path, "dp_ebm")
+    for name, owner in (
+        ("diffprivlib_forest", "bench/utility/submissions/diffprivlib_forest/entry"),
+        ("dp_ebm", "'DP-EBM'"),
+        ("recommended", "'recommended' of docs/leaderboard.md"),
+    ):
+        with pytest.raises(PrivSVMError, match=f"taken by {owner}"):
+            join.check_name(path, name)
 
 
 def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):

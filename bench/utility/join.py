@@ -17,7 +17,6 @@ import math
 import os
 import resource
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
@@ -29,8 +28,9 @@ from typing import Annotated, Any, Literal
 
 import leaderboard
 import numpy as np
+import pandas as pd
 import pydantic
-from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES, ROOT, TITLES
+from entries import DELTA, ENTRIES, EPSILONS, RECOMMENDED, REFERENCES, ROOT, TITLES, title
 from joined import read_rows, replace_rows, write_section
 from scores import score_row
 from sets import SMALLEST, SPLITS, UtilitySet, load
@@ -88,8 +88,6 @@ def read_statement(path: Path) -> Statement:
         raise PrivSVMError(f"{path}: GUARANTEE is missing; add it (see {_RULES})")
     where = f"{path}: GUARANTEE"
     statement = check_model(Statement, content, where, page=_RULES, wishes={"predicate_failed": NAME_REMEDY})
-    if statement.name in (*ENTRIES, *REFERENCES):
-        raise PrivSVMError(f"{where}.name: {statement.name!r} is an entry of the library; take another name")
     if statement.noise == "gaussian" and statement.delta == 0.0:
         raise PrivSVMError(f"{where}.delta: 0 is not valid for Gaussian noise; state the delta")
     return statement
@@ -101,8 +99,8 @@ def check_name(path: Path, name: str) -> None:
     for other in sorted(SUBMISSIONS.glob("*/entry.py")):
         if read_statement(other).name == name and not other.samefile(path):
             raise PrivSVMError(f"{taken} {other.relative_to(ROOT)}; enter that file, or take another name")
-    if name in TITLES and name not in set(read_rows("joined").name):
-        raise PrivSVMError(f"{taken} {TITLES[name]!r} of docs/leaderboard.md; take another name")
+    if name in {*ENTRIES, *REFERENCES, *TITLES} - {*read_rows("joined").name}:
+        raise PrivSVMError(f"{taken} {title(name)!r} of docs/leaderboard.md; take another name")
 
 
 def lock_requirements(path: Path) -> Path:
@@ -117,23 +115,14 @@ def lock_requirements(path: Path) -> Path:
     return lock
 
 
-class EntryWorker(LineWorker):
-    """A process in an entry's environment; an empty folder is its home, and it gets no variables but a few."""
-
-    def __init__(self, python: Path, path: Path, home: str) -> None:
-        allowed = ("PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        environment = {name: value for name, value in single_threaded().items() if name in allowed}
-        # Isolated mode: neither this folder nor the user's packages can be imported.
-        command = [python, "-I", WORKER, path.resolve()]
-        # Every fork, which runs one task, has so much processor time.
-        limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30, resource.RLIMIT_CPU: 60 * _FIT_MINUTES}
-        super().__init__(command, environment | {"HOME": home}, quiet=True, limits=limits)
-
-    def end(self) -> None:
-        """End the process and the fit that it runs."""
-        with contextlib.suppress(AssertionError, ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        super().end()
+def make_worker(python: Path, path: Path, home: str) -> LineWorker:
+    """Return a process in an entry's environment; an empty folder is its home, and it gets no variables but a few."""
+    environment = single_threaded(*{*os.environ} - {"PATH", "LANG"}) | {"HOME": home}
+    # Isolated mode: neither this folder nor the user's packages can be imported.
+    command = [python, "-I", WORKER, path.resolve()]
+    # Every fork, which runs one task, has so much processor time.
+    limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30, resource.RLIMIT_CPU: 60 * _FIT_MINUTES}
+    return LineWorker(command, environment, quiet=True, limits=limits)
 
 
 def make_task(
@@ -172,9 +161,9 @@ def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[
 class Workers:
     """Workers of one entry, as many as cores."""
 
-    def __init__(self, statement: Statement, make: Callable[[], EntryWorker]) -> None:
+    def __init__(self, statement: Statement, python: Path, path: Path, home: str) -> None:
         self.statement, self.errors = statement, dict[str, str]()
-        self.all = [make() for _ in range(_CORES)]
+        self.all = [make_worker(python, path, home) for _ in range(_CORES)]
         # As many as threads: one is always free.
         self._free = collections.deque(self.all)
         self._pool = ThreadPoolExecutor(_CORES)
@@ -190,6 +179,11 @@ class Workers:
                 self._free.append(worker)
 
         return self._pool.map(run_item, items)
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self.all:
+            worker.end()
 
     def score(self, cells: Sequence[tuple[UtilitySet, float, int]]) -> Iterator[dict[str, float] | None]:
         """Run cells; return their scores, or None after an error, which is kept."""
@@ -237,12 +231,10 @@ class Releases:
             if answer["error"]:
                 raise ValueError(answer["error"])
         fits = [fit for answer in answers for fit in answer["fits"]]
-        releases = [[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in fits]
+        releases = pd.DataFrame([[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in fits])
         # All releases of a pair have one length, with room for a larger model.
-        length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * len(releases[0]) + 16))
-        table = np.zeros((len(releases), length))
-        for row, release in zip(table, releases, strict=True):
-            row[: len(release)] = release[:length]
+        length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * releases.shape[1] + 16))
+        table = releases.reindex(columns=range(length)).to_numpy(dtype=float)
         return list(np.clip(np.nan_to_num(table), -_LARGEST, _LARGEST))
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Releases:
@@ -359,30 +351,28 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     # The same number of draws gives the same bits.
     draws = int(earlier.draws.iloc[0]) if draws is None and len(earlier) else draws
     python = locked_python(f"joined-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}", lock)
-    with tempfile.TemporaryDirectory() as home:
-        workers = Workers(statement, lambda: EntryWorker(python, path, home))
-        try:
-            row: dict[str, Any] = {**statement.model_dump(), "entry_file": digest, "withdrawn": ""}
-            if statement.status == "proved" and digest not in READ_PROOFS:
-                print(f"{statement.name}: shown as claimed until a maintainer has read the proof")
-                row["status"] = "claimed"
-            try_entry(workers, path)
-            if statement.status != "none":
-                print(f"{statement.name}: audit, at most {_AUDIT_MINUTES} minutes", flush=True)
-                row |= audit_entry(workers, draws) if draws else audit_for_minutes(workers, _AUDIT_MINUTES)
-                row["status"] = "refuted" if row["refuted"] else row["status"]
-                print(f"{statement.name}: {row['status']}: epsilon is at least {row['at_least']} "
-                      f"({row['draws']:,} draws; {row['pair']})", flush=True)  # fmt: skip
-            if not sets:
-                return
-            first, second = workers.score([(load(SMALLEST[0]), AUDITED_EPSILON, 0)] * 2)
-            row["repeats"] = first == second
-            scores = workers.run_sets(SMALLEST)
-            row["splits"] = len({one["split"] for one in scores})
-            holdout = run_holdout(workers, seed)
-        finally:
-            for worker in workers.all:
-                worker.end()
+    with (
+        tempfile.TemporaryDirectory() as home,
+        contextlib.closing(Workers(statement, python, path, home)) as workers,
+    ):
+        row: dict[str, Any] = {**statement.model_dump(), "entry_file": digest}
+        if statement.status == "proved" and digest not in READ_PROOFS:
+            print(f"{statement.name}: shown as claimed until a maintainer has read the proof")
+            row["status"] = "claimed"
+        try_entry(workers, path)
+        if statement.status != "none":
+            print(f"{statement.name}: audit, at most {_AUDIT_MINUTES} minutes", flush=True)
+            row |= audit_entry(workers, draws) if draws else audit_for_minutes(workers, _AUDIT_MINUTES)
+            row["status"] = "refuted" if row["refuted"] else row["status"]
+            print(f"{statement.name}: {row['status']}: epsilon is at least {row['at_least']} "
+                  f"({row['draws']:,} draws; {row['pair']})", flush=True)  # fmt: skip
+        if not sets:
+            return
+        first, second = workers.score([(load(SMALLEST[0]), AUDITED_EPSILON, 0)] * 2)
+        row["repeats"] = first == second
+        scores = workers.run_sets(SMALLEST)
+        row["splits"] = len({one["split"] for one in scores})
+        holdout = run_holdout(workers, seed)
     for name, error in workers.errors.items():
         print(f"{statement.name}: no answer on {name}: {error}", file=sys.stderr)
     if not scores:
