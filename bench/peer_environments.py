@@ -19,28 +19,23 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 _FOLDERS = (HERE / "utility" / "peers", HERE / "audit" / "peers")
 LOCKS = {lock.stem: lock for folder in _FOLDERS for lock in folder.glob("*.lock")}
+# The uv of this environment, which is not always on the PATH.
+UV = [sys.executable, "-m", "uv"]
 
 
-def peer_python(name: str) -> Path:
-    """Return the Python of a peer's environment, built on first use.
+def peer_python(name: str, lock: Path | None = None) -> Path:
+    """Return the Python of the environment of a peer, or of another lock, built on first use.
 
     ``PRIVSVM_PEERS`` names the folder of the environments, by default ``.cache/peers``.
     """
-    return locked_python(name, LOCKS[name])
-
-
-def locked_python(name: str, lock: Path) -> Path:
-    """Return the Python of the environment of a lock, built on first use."""
     folder = Path(os.environ.get("PRIVSVM_PEERS", HERE.parent / ".cache" / "peers")) / name
     python = folder / "bin" / "python"
     if not python.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # The uv of this environment, which is not always on the PATH.
-        uv = [sys.executable, "-m", "uv"]
-        subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-        install = [*uv, "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
+        subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, folder], check=True)
+        install = [*UV, "pip", "install", "--quiet", "--no-deps", "--python", python, "--require-hashes", "-r"]
         try:
-            subprocess.run([*install, lock], check=True)
+            subprocess.run([*install, lock or LOCKS[name]], check=True)
         except BaseException:
             # Half of an environment would be taken for a whole one.
             shutil.rmtree(folder)

@@ -11,6 +11,7 @@ import argparse
 import ast
 import collections
 import contextlib
+import functools
 import hashlib
 import itertools
 import math
@@ -36,7 +37,7 @@ from scores import score_row
 from sets import SMALLEST, SPLITS, UtilitySet, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from peer_environments import LineWorker, locked_python, single_threaded
+from peer_environments import UV, LineWorker, peer_python, single_threaded
 
 from privsvm import audit
 from privsvm.auditing.neighbours import Pair, make_crowded_pairs, make_pairs, pairs_around
@@ -110,7 +111,7 @@ def lock_requirements(path: Path) -> Path:
         raise PrivSVMError(f"{requirements}: no such file; list the packages of the entry, with versions")
     if not lock.exists():
         options = ["--generate-hashes", "--no-emit-index-url", "--no-header", "--quiet", "--python", sys.executable]
-        if subprocess.run(["uv", "pip", "compile", requirements, *options, "-o", lock], check=False).returncode:
+        if subprocess.run([*UV, "pip", "compile", requirements, *options, "-o", lock], check=False).returncode:
             raise PrivSVMError(f"{requirements}: cannot be resolved; see the lines above")
     return lock
 
@@ -126,22 +127,21 @@ def make_worker(python: Path, path: Path, home: str) -> LineWorker:
 
 
 def make_task(
-    statement: Statement, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, n_classes: int, epsilon: float
-) -> dict[str, Any]:
-    """Make a task: training rows with labels, test rows without, and public facts."""
-    n_columns = X.shape[1]
+    statement: Statement, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, n_classes: int, epsilon: float,
+    seeds: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """Make a task: training rows with labels, test rows without, public facts, and a seed for each fit."""
     return {
-        "X": X.tolist(), "y": y.tolist(), "X_test": X_test.tolist(), "bounds": [[0.0] * n_columns, [1.0] * n_columns],
-        "classes": list(range(n_classes)), "epsilon": epsilon, "delta": statement.delta,
-        "neighbours": statement.relation,
+        "X": X.tolist(), "y": y.tolist(), "X_test": X_test.tolist(),
+        "bounds": [[end] * X.shape[1] for end in (0.0, 1.0)], "classes": list(range(n_classes)), "epsilon": epsilon,
+        "delta": statement.delta, "neighbours": statement.relation, "seeds": seeds,
     }  # fmt: skip
 
 
 def make_cell_task(statement: Statement, data: UtilitySet, epsilon: float, split: int) -> dict[str, Any]:
     """Make the task of a cell; the number of a split is its seed, as for other libraries."""
     (train, test), X = data.splits[split], data.unit_features()
-    task = make_task(statement, X[train], data.y[train], X[test], data.n_classes, epsilon)
-    return task | {"seeds": [split], "with_numbers": False}
+    return make_task(statement, X[train], data.y[train], X[test], data.n_classes, epsilon, [split])
 
 
 def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
@@ -223,10 +223,9 @@ class Releases:
         self._lengths: dict[int, int] = {}
 
     def _draw(self, X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-        probes = np.vstack([np.full(X.shape[1], value) for value in (0.0, 0.25, 0.5, 0.75, 1.0)])
-        task = make_task(self._workers.statement, X, y, probes, 2, AUDITED_EPSILON) | {"with_numbers": True}
-        seeds = self._rng.integers(2**32, size=(_CORES, self._batch)).tolist()
-        answers = list(self._workers.run(lambda some: task | {"seeds": some}, seeds))
+        probes = np.linspace(np.zeros(X.shape[1]), 1.0, 5)
+        make = functools.partial(make_task, self._workers.statement, X, y, probes, 2, AUDITED_EPSILON)
+        answers = list(self._workers.run(make, self._rng.integers(2**32, size=(_CORES, self._batch)).tolist()))
         for answer in answers:
             if answer["error"]:
                 raise ValueError(answer["error"])
@@ -350,7 +349,7 @@ def enter(path: Path, *, draws: int | None, seed: int, sets: bool) -> None:
     earlier = read_rows("joined").query("name == @statement.name and entry_file == @digest and draws != ''")
     # The same number of draws gives the same bits.
     draws = int(earlier.draws.iloc[0]) if draws is None and len(earlier) else draws
-    python = locked_python(f"joined-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}", lock)
+    python = peer_python(f"joined-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}", lock)
     with (
         tempfile.TemporaryDirectory() as home,
         contextlib.closing(Workers(statement, python, path, home)) as workers,

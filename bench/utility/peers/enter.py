@@ -87,8 +87,7 @@ def run_task(entry: types.ModuleType, task: dict) -> list[dict]:
         codes = entry.predict(model, X_test) if hasattr(entry, "predict") else model.predict(X_test)
         scorer = getattr(model, "predict_proba", None)
         scores = None if scorer is None else np.asarray(scorer(X_test), dtype=float).tolist()
-        numbers = list_numbers(model) if task["with_numbers"] else []
-        answers.append({"codes": np.asarray(codes).tolist(), "scores": scores, "numbers": numbers})
+        answers.append({"codes": np.asarray(codes).tolist(), "scores": scores, "numbers": list_numbers(model)})
     return answers
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from mbi import Domain, LinearMeasurement, MarkovRandomField
+from mbi import Dataset, Domain, LinearMeasurement, MarkovRandomField
+from mbi.clique_utils import downward_closure
 from mbi.estimation import MirrorDescent
 from mbi.junction_tree import hypothetical_model_size
 from rows import score_classes
@@ -51,9 +52,8 @@ def aim_boosting(
 
     names = [*(f"x{j}" for j in range(X.shape[1])), _LABEL]
     domain = Domain.fromdict(dict(zip(names, [*sizes.tolist(), n_classes], strict=True)))
-    columns = dict(zip(names, np.column_stack([to_codes(X), y.astype(int)]).T, strict=True))
-    model = _model(columns, domain, _zcdp(epsilon, delta), rng)
-    synthetic = model.synthetic_data(rows=len(y))
+    data = Dataset(dict(zip(names, np.column_stack([to_codes(X), y.astype(int)]).T, strict=True)), domain)
+    synthetic = _model(data, _zcdp(epsilon, delta), rng).synthetic_data(rows=len(y))
     made = np.column_stack([np.asarray(synthetic.data[name]) for name in names])
     boosting = HistGradientBoostingClassifier(categorical_features=levels > 0, random_state=0)
     score = score_classes(made[:, -1], n_classes, lambda: boosting.fit(made[:, :-1], made[:, -1]).predict_proba)
@@ -63,22 +63,17 @@ def aim_boosting(
 def _candidates(names: list[str]) -> dict[Marginal, float]:
     """Weigh all marginals within the workload by how much of it they cover."""
     workload = [(*pair, _LABEL) for pair in itertools.combinations(names[:-1], 2)]
-    closure = {part for marginal in workload for size in (1, 2, 3) for part in itertools.combinations(marginal, size)}
-    return {part: float(sum(len({*part} & {*marginal}) for marginal in workload)) for part in sorted(closure)}
+    closure = sorted(downward_closure(workload))
+    return {part: float(sum(len({*part} & {*marginal}) for marginal in workload)) for part in closure}
 
 
-def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.random.Generator) -> MarkovRandomField:
+def _model(data: Dataset, rho: float, rng: np.random.Generator) -> MarkovRandomField:
     """Choose and measure marginals by AIM; return the fitted model."""
-    names, measured = list(columns), {}
-
-    def exact(marginal: Marginal) -> np.ndarray:
-        shape = [domain[name] for name in marginal]
-        cells = np.ravel_multi_index([columns[name] for name in marginal], shape)
-        return np.bincount(cells, minlength=math.prod(shape)).astype(float)
+    names, domain, measured = list(data.domain), data.domain, {}
 
     def measure(marginal: Marginal, sigma: float) -> None:
         # Of two measurements of one marginal, the mean with the smaller variance.
-        counts, precision = exact(marginal) + rng.normal(scale=sigma, size=domain.size(marginal)), sigma**-2.0
+        counts, precision = answers[marginal] + rng.normal(scale=sigma, size=domain.size(marginal)), sigma**-2.0
         before, known = measured.get(marginal, (0.0, 0.0))
         measured[marginal] = (before * known + counts * precision) / (known + precision), known + precision
 
@@ -87,7 +82,7 @@ def _model(columns: dict[str, np.ndarray], domain: Domain, rho: float, rng: np.r
         return MirrorDescent().estimate(domain, found, iters=iters, tol=1e-4, warm_start=warm_start)
 
     candidates = _candidates(names)
-    answers = {marginal: exact(marginal) for marginal in candidates}
+    answers = {marginal: np.asarray(data.project(marginal).datavector()) for marginal in candidates}
     rounds = _ROUNDS_PER_COLUMN * len(names)
     sigma, step_epsilon = math.sqrt(rounds / (2.0 * _MEASURED * rho)), math.sqrt(8.0 * (1.0 - _MEASURED) * rho / rounds)
     for name in names:
