@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from privsvm.errors import PrivSVMError
 from tests.adversarial import count_differences
@@ -15,36 +16,7 @@ from tests.blocks import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "bench/utility/submissions/diffprivlib_forest/entry.py"
-# Noisy counts and sums of each class, with a share of the noise that the statement needs.
-NOISY_MEANS = """
-import numpy as np
-
-class Model:
-    def __init__(self, sums):
-        self.sums = sums
-
-    def predict(self, X):
-        means = self.sums[:, :-1] / np.maximum(self.sums[:, -1:], 1.0)
-        return ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
-
-def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
-    rows = np.hstack([X, np.ones((len(X), 1))])
-    sums = np.array([rows[y == one].sum(axis=0) for one in classes])
-    return Model(sums + rng.laplace(scale=SHARE * rows.shape[1] / epsilon, size=sums.shape))
-"""
-# Guesses its environment, and what earlier tasks left behind; its model is a function.
-CURIOUS = """
-import functools, os, sys
-calls = []
-
-def fit(X, y, bounds, classes, epsilon, delta, neighbours, rng):
-    calls.append(y)
-    found = [len(calls), len(X), "PRIVSVM_MIRROR" in os.environ, any("bench" in path for path in sys.path)]
-    return functools.partial(found.__getitem__)
-
-def predict(model, X):
-    return [model(0) - 1] * len(X)
-"""
+ENTRIES = yaml.safe_load((REPOSITORY / "tests/entries.yaml").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -83,43 +55,22 @@ def enter(join, stated, tmp_path):
         yield start
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 1.0}, "GUARANTEE.epsilon is not a known key"),
-        ({"status": "sure"}, "GUARANTEE.status: 'sure' is not valid"),
-        ({"delta": 0.1}, "GUARANTEE.delta: 0.1 is not valid"),
-        ({"name": "a name"}, "GUARANTEE.name: 'a name' is not valid; must be a name of at most 64 letters"),
-        ({"noise": "gaussian"}, "state the delta"),
-        ("fit = print", "GUARANTEE is missing"),
-        ("GUARANTEE = dict(name=print())", "literal dictionary"),
-        ("GUARANTEE = {}", "add it .see docs/join-leaderboard.md"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), ENTRIES["mistakes"])
 def test_a_statement_is_checked(join, stated, tmp_path, change, message):
     path = tmp_path / "entry.py"
     path.write_text(change if isinstance(change, str) else stated(change))
     with pytest.raises(PrivSVMError, match=message):
-        join.read_statement(path)
+        join.check_name(path, join.read_statement(path).name)
 
 
-def test_a_name_is_taken_once(join, stated, tmp_path):
-    path = tmp_path / "entry.py"
-    path.write_text(stated({}))
-    join.check_name(path, "own")
+def test_a_listed_file_keeps_its_name(join, tmp_path):
     join.check_name(EXAMPLE, "diffprivlib_forest")
-    for name, owner in (
-        ("diffprivlib_forest", "bench/utility/submissions/diffprivlib_forest/entry"),
-        ("dp_ebm", "'DP-EBM'"),
-        ("recommended", "'recommended' of docs/leaderboard.md"),
-    ):
-        with pytest.raises(PrivSVMError, match=f"taken by {owner}"):
-            join.check_name(path, name)
+    join.check_name(tmp_path / "entry.py", "own")
 
 
 def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
     monkeypatch.setenv("PRIVSVM_MIRROR", "/nowhere")
-    data, workers = join.draw_holdout(1), enter(CURIOUS)
+    data, workers = join.draw_holdout(1), enter(ENTRIES["curious"])
     task = join.make_cell_task(workers.statement, data, 1.0, 1)
     assert len(task["y"]) == len(task["X"]) == 1000
     public = {"bounds", "classes", "epsilon", "delta", "neighbours"}
@@ -133,17 +84,7 @@ def test_an_entry_knows_its_own_task_alone(join, enter, monkeypatch):
     assert np.isnan(row["auc"])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("def fit(*terms): return terms\ndef predict(model, X): return [7] * len(X)", "7 is not a label"),
-        ("def fit(*terms): return terms\ndef predict(model, X): return X[:, 0]", "return labels from 0 to 1"),
-        ("def fit(*terms): return terms\ndef predict(model, X): return X", "return one label for each of 4000 rows"),
-        ("def fit(*terms): raise KeyError('no')", "KeyError: 'no'"),
-        ("import nowhere", "No module named 'nowhere'"),
-        ("import os\ndef fit(*terms): os._exit(3)", "ended with status"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), ENTRIES["failures"])
 def test_a_fit_that_fails_is_no_answer(join, enter, tmp_path, text, message):
     with pytest.raises(PrivSVMError, match=f"a trial fit failed: .*{message}"):
         join.try_entry(enter(text), tmp_path / "entry.py")
@@ -152,14 +93,14 @@ def test_a_fit_that_fails_is_no_answer(join, enter, tmp_path, text, message):
 def test_a_quarter_of_the_noise_is_refuted_and_all_of_it_is_not(join, enter, monkeypatch):
     """Looks end with the first that refutes, and the number of its draws gives the same bits."""
     monkeypatch.setattr(join, "DRAWS", (80, 2000, 20_000))
-    found = join.audit_for_minutes(enter(f"SHARE = 0.25\n{NOISY_MEANS}"), 1000)
+    found = join.audit_for_minutes(enter(f"SHARE = 0.25\n{ENTRIES['noisy_means']}"), 1000)
     assert (found["refuted"], found["draws"]) == (True, 2000)
     assert float(found["at_least"]) > 1.5
     monkeypatch.setattr(join, "DRAWS", (80, 400, 100_000))
-    found = join.audit_for_minutes(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 0.01)
+    found = join.audit_for_minutes(enter(f"SHARE = 1.0\n{ENTRIES['noisy_means']}"), 0.01)
     assert (found["refuted"], found["draws"]) == (False, 80)
     assert float(found["at_least"]) <= 1.0
-    assert found == join.audit_entry(enter(f"SHARE = 1.0\n{NOISY_MEANS}"), 80)
+    assert found == join.audit_entry(enter(f"SHARE = 1.0\n{ENTRIES['noisy_means']}"), 80)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
