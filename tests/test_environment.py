@@ -3,7 +3,6 @@
 import ast
 import importlib
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 import privsvm
 from tests.advisories import report
+from tests.scripts import copy_files
 from tests.wheel.check import call, oldest_versions, pythons
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -60,11 +60,9 @@ def test_conda_recipe_asks_for_what_the_wheel_asks_for():
 
 def test_the_wheel_holds_the_library_alone(tmp_path):
     """Build the wheel from tracked files, as from a clean checkout."""
-    for path in list_tracked():
-        name = path.relative_to(REPOSITORY)
-        if name.parts[0] == "lib" or name.as_posix() in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, tmp_path / name)
+    names = (path.relative_to(REPOSITORY).as_posix() for path in list_tracked())
+    wanted = ("lib/", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+    copy_files((name for name in names if name.startswith(wanted)), tmp_path)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     call([*pip, "--wheel-dir", tmp_path, tmp_path], tmp_path)
     (wheel,) = tmp_path.glob("*.whl")

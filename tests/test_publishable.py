@@ -1,11 +1,10 @@
 """Every check of `make publishable` passes, and fails on an omission."""
 
 import re
-import shutil
 
 import pytest
 
-from tests.scripts import REPOSITORY, load_script
+from tests.scripts import REPOSITORY, copy_files, list_files, load_script
 
 publishable = load_script("tools/publishable.py")
 CHECKS = publishable.LISTS["checks"]
@@ -13,30 +12,19 @@ CHECKS = publishable.LISTS["checks"]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """Copy what the checks read, beside a site of two pages."""
+    """Copy the repository, beside a site of two pages."""
     root = tmp_path_factory.mktemp("copy") / "repository"
-    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build", "*.png")
-    for name in (".github", "conda", "config", "data/own", "docs", "lib", "paper", "profiles", "stages", "workflow"):
-        shutil.copytree(REPOSITORY / name, root / name, ignore=left_out)
-    shutil.copytree(REPOSITORY / "tests/wheel", root / "tests/wheel", ignore=left_out)
-    for path in REPOSITORY.iterdir():
-        if path.is_file():
-            shutil.copy(path, root)
+    copy_files(list_files(), root)
     (root / "site").mkdir()
     for name in ("index.html", "page.html", ".nojekyll"):
         (root / "site" / name).write_text('<a href="index.html">PrivSVM</a>\n')
     return root
 
 
-def is_long(check):
-    """Return whether an index of packages brings the tools of a check."""
-    return any(tool in check.get("command", "") for tool in ("uv tool run", "tests/wheel/check.py"))
-
-
 @pytest.mark.parametrize(
     ("check", "omission"),
     [
-        pytest.param(check, omission, marks=[pytest.mark.long] * is_long(check))
+        pytest.param(check, omission, marks=[pytest.mark.long] * check.get("long", False))
         for check in CHECKS
         for omission in check["omissions"]
     ],

@@ -14,8 +14,6 @@ import io
 import json
 import os
 import resource
-import shutil
-import subprocess
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -26,6 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "lib")]
 
 from tests.mutants.mutant import MUTANTS, Mutant  # noqa: E402 - needs the path above
+from tests.scripts import copy_files, list_files  # noqa: E402
 
 # Threads do not survive a fork.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -36,22 +35,10 @@ FOLDER = REPOSITORY / ".cache" / "mutants"
 _PATIENCE = 3600
 
 
-def _list_files() -> list[str]:
-    """List the present files of the repository."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\n")
-    return [name for name in names if name and (REPOSITORY / name).is_file()]
-
-
 def _make_copy(tree: Path) -> None:
     """Update a copy of the repository; unchanged files keep their times."""
-    names = _list_files()
-    for name in names:
-        source, target = REPOSITORY / name, tree / name
-        if not target.exists() or target.read_bytes() != source.read_bytes():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-    tracked = set(names)
+    tracked = set(list_files())
+    copy_files(tracked, tree)
     for folder in ("lib", "tests", "stages", "reproduce", "bench", "examples"):
         for path in (tree / folder).rglob("*.py"):
             if str(path.relative_to(tree)) not in tracked:
@@ -61,7 +48,7 @@ def _make_copy(tree: Path) -> None:
 def _digest() -> str:
     """Digest all sources and bugs, which key the results of a stopped run."""
     digest = hashlib.sha256()
-    for name in sorted(name for name in _list_files() if name.endswith((".py", ".toml"))):
+    for name in sorted(name for name in list_files() if name.endswith((".py", ".toml"))):
         digest.update(f"{name}\0".encode() + (REPOSITORY / name).read_bytes())
     return digest.hexdigest()[:16]
 

@@ -14,6 +14,7 @@ import yaml
 
 from privsvm.warm_up import MODULES, warm_up
 from tests.once import make_once
+from tests.scripts import copy_files, list_files
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -172,19 +173,14 @@ class Workspace:
 def copy_repository(workspace: Workspace, params: dict, others: Sequence[str] = ()) -> None:
     """Copy and commit the repository, and set a benchmark."""
     left_out = tuple(folder for folder in NOT_READ if folder not in others)
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for name in filter(None, listing.stdout.split("\0")):
-        source = REPOSITORY / name
+
+    def is_read(name: str) -> bool:
         # Skip outputs of runs; docs/generate.py reads tables of measurements.
         measured = name.startswith("reports/utility/") or name == "reports/audits.csv"
         made = name == "dvc.lock" or (name.startswith("reports/") and not measured)
-        if source.is_file() and not made and not name.startswith(left_out):
-            target = workspace.folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+        return not made and not name.startswith(left_out)
+
+    copy_files(filter(is_read, list_files()), workspace.folder)
     workspace.write_params({**workspace.params(), **params})
     workspace.git("init", "--quiet", "--initial-branch", "main")
     workspace.commit("benchmark")
