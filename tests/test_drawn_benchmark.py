@@ -78,12 +78,8 @@ def test_a_worker_is_stopped_by_processor_time(bench, monkeypatch):
 
 
 @pytest.fixture
-def environments(monkeypatch):
-    monkeypatch.syspath_prepend(REPOSITORY / "bench")
-    import peer_environments
-
-    yield peer_environments
-    del sys.modules["peer_environments"]
+def environments():
+    return load_bench("peer_environments")
 
 
 def test_an_environment_is_made_once_by_the_hashes_of_its_lock(environments, monkeypatch, tmp_path):

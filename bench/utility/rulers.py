@@ -58,14 +58,12 @@ def typical_row(name: str) -> np.ndarray | None:
     columns = list(parse_schema(entry.schema).features.values())
     if all(column.kind == "categories" or column.fill in (None, MIDDLE) for column in columns):
         return None
-    data = load(name)
-    row = np.zeros(data.X.shape[1])
+    data, shares = load(name), np.zeros(len(columns))
     for number, column in enumerate(columns):
         if column.kind != "categories":
             low, high = column.limits
-            here, share = data.columns == number, (column.fill_number - low) / (high - low)
-            row[here] = data.lower[here] + share * (data.upper[here] - data.lower[here])
-    return row
+            shares[number] = (column.fill_number - low) / (high - low)
+    return data.lower + shares[data.columns] * (data.upper - data.lower)
 
 
 def is_few(name: str) -> bool:

@@ -280,8 +280,6 @@ def test_pairs_may_have_more_features_than_made_up_rows() -> None:
     assert not report.refuted
 
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
 TESTS = """
 import numpy as np
 
@@ -307,7 +305,7 @@ def test_broken(privsvm_audit):
 
 
 def test_one_fixture_makes_one_assertion(tmp_path):
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     plugin = project["entry-points"]["pytest11"]["privsvm"]
     (tmp_path / "test_counts.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-q", "test_counts.py"]
