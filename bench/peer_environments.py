@@ -6,13 +6,12 @@ import contextlib
 import functools
 import json
 import os
-import resource
 import select
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +56,10 @@ def peer_version(python: Path, package: str) -> str:
 
 
 class LineWorker:
-    """A process that answers lines of JSON on one thread, and is started again after its end.
+    """A process that answers lines of JSON on one thread, and is started again after its end."""
 
-    `limits` are of `resource`: the most that the process may use.
-    """
-
-    def __init__(
-        self,
-        command: Sequence[str | Path],
-        environment: dict[str, str],
-        *,
-        quiet: bool = False,
-        limits: Mapping[int, int] | None = None,
-    ) -> None:
-        self._command, self._environment, self._limits = command, environment, limits or {}
+    def __init__(self, command: Sequence[str | Path], environment: dict[str, str], *, quiet: bool = False) -> None:
+        self._command, self._environment = command, environment
         self._errors = subprocess.DEVNULL if quiet else None
         self._process: subprocess.Popen[str] | None = None
 
@@ -81,8 +70,6 @@ class LineWorker:
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
         # A group of its own ends with its children.
         self._process = subprocess.Popen(self._command, text=True, env=self._environment, process_group=0, **pipes)
-        for name, most in self._limits.items():
-            resource.prlimit(self._process.pid, name, (most, most))
         return True
 
     @property

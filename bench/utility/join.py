@@ -16,14 +16,13 @@ import hashlib
 import itertools
 import math
 import os
-import resource
 import secrets
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,8 +47,8 @@ from privsvm_bench.records import NAME_REMEDY, Name, Words
 
 WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
 SUBMISSIONS = Path(__file__).resolve().parent / "submissions"
-_CORES, _GIGABYTES = 2, 8
-# Minutes for all fits on the sets, for one fit, and for the audit.
+_CORES = 2
+# Minutes for all fits on the sets, for one fit by the clock of a busy machine, and for the audit.
 _SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
 # Trainings that an audit tells apart, from look to look, and how much longer a look takes that confirms a refutation.
 DRAWS, _CONFIRMED = (160, 800, 4000, 20_000, 100_000), 1.7
@@ -120,10 +119,7 @@ def make_worker(python: Path, path: Path, home: str) -> LineWorker:
     """Return a process in an entry's environment; an empty folder is its home, and it gets no variables but a few."""
     environment = single_threaded(*{*os.environ} - {"PATH", "LANG"}) | {"HOME": home}
     # Isolated mode: neither this folder nor the user's packages can be imported.
-    command = [python, "-I", WORKER, path.resolve()]
-    # Every fork, which runs one task, has so much processor time.
-    limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30, resource.RLIMIT_CPU: 60 * _FIT_MINUTES}
-    return LineWorker(command, environment, quiet=True, limits=limits)
+    return LineWorker([python, "-I", WORKER, path.resolve()], environment, quiet=True)
 
 
 def make_task(
@@ -144,16 +140,16 @@ def make_cell_task(statement: Statement, data: UtilitySet, epsilon: float, split
     return make_task(statement, X[train], data.y[train], X[test], data.n_classes, epsilon, [split])
 
 
-def score_answer(answer: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
+def score_fit(fit: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, float]:
     """Score predicted classes, and the area under the curve where there are scores. Raises ValueError for others."""
-    codes = np.asarray(answer["codes"])
+    codes = np.asarray(fit["codes"])
     if codes.shape != y.shape:
         raise ValueError(f"predict: shape {codes.shape} is not valid; return one label for each of {len(y)} rows")
     wrong = codes[~np.isin(codes, np.arange(n_classes))]
     if wrong.size:
         raise ValueError(f"predict: {wrong.tolist()[0]!r} is not a label; return labels from 0 to {n_classes - 1}")
     row = score_row(y, np.eye(n_classes)[codes.astype(int)])
-    scores = None if answer["scores"] is None else np.asarray(answer["scores"], dtype=float)
+    scores = None if fit["scores"] is None else np.asarray(fit["scores"], dtype=float)
     with_area = scores is not None and scores.shape == (len(y), n_classes) and np.isfinite(scores).all()
     return row | {"auc": score_row(y, scores)["auc"] if with_area else math.nan}
 
@@ -168,17 +164,20 @@ class Workers:
         self._free = collections.deque(self.all)
         self._pool = ThreadPoolExecutor(_CORES)
 
-    def run(self, make: Callable[[Any], dict[str, Any]], items: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Run the task of each item on a free worker; return the answers in order, ``error`` empty if all went well."""
+    def run(self, make: Callable[[Any], dict[str, Any]], items: Iterable[Any]) -> list[Future[list[dict[str, Any]]]]:
+        """Run the task of each item on a free worker; the results are fits, or ValueError where one failed."""
 
-        def run_item(item: Any) -> dict[str, Any]:
+        def run_item(item: Any) -> list[dict[str, Any]]:
             worker = self._free.popleft()
             try:
-                return worker.run_task(make(item), 2 * _FIT_MINUTES) or {"error": "did not finish"}
+                answer = worker.run_task(make(item), 2 * _FIT_MINUTES) or {"error": "did not finish"}
             finally:
                 self._free.append(worker)
+            if answer["error"]:
+                raise ValueError(answer["error"])
+            return answer["fits"]
 
-        return self._pool.map(run_item, items)
+        return [self._pool.submit(run_item, item) for item in items]
 
     def close(self) -> None:
         """End the workers."""
@@ -187,12 +186,10 @@ class Workers:
 
     def score(self, cells: Sequence[tuple[UtilitySet, float, int]]) -> Iterator[dict[str, float] | None]:
         """Run cells; return their scores, or None after an error, which is kept."""
-        answers = self.run(lambda cell: make_cell_task(self.statement, *cell), cells)
-        for (data, _, split), answer in zip(cells, answers, strict=True):
+        results = self.run(lambda cell: make_cell_task(self.statement, *cell), cells)
+        for (data, _, split), result in zip(cells, results, strict=True):
             try:
-                if answer["error"]:
-                    raise ValueError(answer["error"])
-                yield score_answer(answer["fits"][0], data.y[data.splits[split][1]], data.n_classes)
+                yield score_fit(result.result()[0], data.y[data.splits[split][1]], data.n_classes)
             except ValueError as error:
                 self.errors[data.name] = str(error)
                 yield None
@@ -225,11 +222,8 @@ class Releases:
     def _draw(self, X: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         probes = np.linspace(np.zeros(X.shape[1]), 1.0, 5)
         make = functools.partial(make_task, self._workers.statement, X, y, probes, 2, AUDITED_EPSILON)
-        answers = list(self._workers.run(make, self._rng.integers(2**32, size=(_CORES, self._batch)).tolist()))
-        for answer in answers:
-            if answer["error"]:
-                raise ValueError(answer["error"])
-        fits = [fit for answer in answers for fit in answer["fits"]]
+        results = self._workers.run(make, self._rng.integers(2**32, size=(_CORES, self._batch)).tolist())
+        fits = [fit for result in results for fit in result.result()]
         releases = pd.DataFrame([[*fit["codes"], *np.ravel(fit["scores"] or []), *fit["numbers"]] for fit in fits])
         # All releases of a pair have one length, with room for a larger model.
         length = self._lengths.setdefault(X.shape[1], min(_RELEASED, 2 * releases.shape[1] + 16))
@@ -251,8 +245,7 @@ class Releases:
 
 def audited_pairs(relation: Neighbours) -> list[Pair]:
     """List pairs of small tables with features in [0, 1]: lone rows, crowds, equal rows, and rows in an order."""
-    rng = np.random.default_rng(0)
-    rows = rng.uniform(-1.0, 1.0, size=(24, 3))
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(24, 3))
     pairs = [
         *make_pairs(2, relation, 1.0, (1.0,)),
         *make_crowded_pairs(relation, 1.0, (100,), 4),
@@ -262,16 +255,14 @@ def audited_pairs(relation: Neighbours) -> list[Pair]:
         Pair(pair.words, *(((np.clip(X, -1.0, 1.0) + 1.0) / 2.0, y) for X, y in (pair.first, pair.second)))
         for pair in pairs
     ]
-    for number in (10, 30):
-        X, y = np.ones((number, 1)), np.ones(number, dtype=np.int64)
-        second = (X[1:], y[1:]) if relation == "add_remove" else (X, np.append(y[1:], 0))
-        pairs.append(Pair(f"{number} equal rows of one class, and one of them changed or gone", (X, y), second))
-    # Entries that deal rows out in order: without the first row, all others move to other parts.
-    X, y = np.ones((10, 1)), np.arange(10) % 2
+    equal = {f"{n} equal rows of one class, and one of them changed or gone": np.ones(n, dtype=int) for n in (10, 30)}
     if relation == "add_remove":
-        pairs.append(
-            Pair("10 equal rows, of one class and the other in turn, and all but the first", (X, y), (X[1:], y[1:]))
-        )
+        # Entries that deal rows out in order: without the first row, all others move to other parts.
+        equal["10 equal rows, of one class and the other in turn, and all but the first"] = np.arange(10) % 2
+    for words, y in equal.items():
+        X = np.ones((len(y), 1))
+        second = (X[1:], y[1:]) if relation == "add_remove" else (X, np.append(y[1:], 0))
+        pairs.append(Pair(words, (X, y), second))
     unique = {tuple(part.tobytes() for table in (pair.first, pair.second) for part in table): pair for pair in pairs}
     return list(unique.values())
 

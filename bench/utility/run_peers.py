@@ -11,7 +11,6 @@ import argparse
 import collections
 import csv
 import itertools
-import resource
 import statistics
 import sys
 import tempfile
@@ -30,7 +29,7 @@ from privsvm_bench.evidence import Sources
 
 HERE = Path(__file__).resolve().parent
 TABLE = TABLES / "peers.csv"
-_MINUTES, _GIGABYTES = 10, 8
+_MINUTES = 10
 
 # Environment of each peer, its function in peers/, and the neighbour relation of its epsilon.
 PEERS = {
@@ -59,8 +58,7 @@ def peer_code(peer: str) -> str:
 def start_worker(peer: str) -> LineWorker:
     """Return a process in a peer's environment that fits cells in turn."""
     command = [peer_python(PEERS[peer][0]), HERE / "peers" / "fit.py"]
-    limits = {resource.RLIMIT_DATA: _GIGABYTES * 2**30}
-    return LineWorker(command, single_threaded("PYTHONPATH"), quiet=True, limits=limits)
+    return LineWorker(command, single_threaded("PYTHONPATH"), quiet=True)
 
 
 def fit(

@@ -14,6 +14,7 @@ import io
 import json
 import os
 import pickle  # nosec B403 (walks a model, and reads no file)
+import resource
 import sys
 import traceback
 import types
@@ -93,6 +94,9 @@ def run_task(entry: types.ModuleType, task: dict) -> list[dict]:
 
 def main() -> None:
     """Run tasks until the input ends, with output on the error stream."""
+    # Every fork has so many bytes, and so many seconds of processor time.
+    for name, most in ((resource.RLIMIT_DATA, 8 * 2**30), (resource.RLIMIT_CPU, 600)):
+        resource.setrlimit(name, (most, most))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

@@ -15,6 +15,7 @@ import importlib
 import inspect
 import json
 import os
+import resource
 import sys
 import time
 import traceback
@@ -42,7 +43,8 @@ def work(task: dict) -> None:
 
 
 def main() -> None:
-    """Run tasks until the input ends, with output on the error stream."""
+    """Run tasks until the input ends, with 8 GB and with output on the error stream."""
+    resource.setrlimit(resource.RLIMIT_DATA, (8 * 2**30, 8 * 2**30))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
