@@ -1,8 +1,7 @@
 """Situations of public bug reports of other projects, rebuilt with input of our own.
 
-``reports_of_others.csv`` names the reports, says which of them failed here before, and names the test of a method, a
-solver or an accountant that has the situation among its own. `tests/methods/test_svc.py` runs scikit-learn's own tests
-of `SVC`.
+``reports_of_others.csv`` names the reports, says which of them failed here before, and names the test of each, here or
+among those of a method, a solver or an accountant. `tests/methods/test_svc.py` runs scikit-learn's own tests of `SVC`.
 """
 
 import csv
@@ -24,52 +23,29 @@ from privsvm_bench.workflow.private_outputs import released_file
 from tests.refusals import refusal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-with open(Path(__file__).with_name("reports_of_others.csv"), encoding="utf-8") as _table:
-    REPORTS = {f"{row['repository']}#{row['number']}": row for row in csv.DictReader(_table)}
-
 X = np.random.default_rng(47).normal(size=(60, 3)).round(3)
 Y = (X @ [1.0, -1.0, 0.5] > 0.2).astype(int)
-CASES = {}
 
 
-def report(name):
-    """Keep a case under the name of its report; its argument is an empty folder."""
-
-    def keep(case):
-        assert name not in CASES
-        CASES[name] = case
-        return case
-
-    return keep
-
-
-def sklearn(number):
-    return report(f"scikit-learn/scikit-learn#{number}")
-
-
-@sklearn(4648)
-def _(folder):
+def test_a_polynomial_kernel_of_small_and_large_values_ends():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SVMClassifier(kernel="poly", degree=2).fit([[3.0, 7e4], [4.0, 7e4]], [0, 1])
     assert model.n_iter_ <= 1.1e7
 
 
-@sklearn(30353)
-def _(folder):
+def test_values_that_are_nearly_equal_end():
     rows = 1.0 + 1e-12 * np.arange(20.0)[:, None]
     assert SVMClassifier(kernel="linear").fit(rows, np.arange(20) % 2).n_iter_ <= 1.1e7
 
 
-@report("cjlin1/libsvm#85")
-def _(folder):
+def test_three_points_have_the_classes_of_libsvm():
     corners = np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     ours, theirs = (kind(kernel="linear", tol=1e-8).fit(corners, [0, 1, 2]) for kind in (SVMClassifier, SVC))
     assert np.array_equal(ours.predict(corners), theirs.predict(corners))
 
 
-@sklearn(19447)
-def _(folder):
+def test_probabilities_of_one_seed_are_equal():
     with pytest.warns(FutureWarning):
         one, two = (
             SVMClassifier(probability=True, random_state=np.random.RandomState(0)).fit(X, Y).predict_proba(X)
@@ -78,14 +54,12 @@ def _(folder):
     assert np.array_equal(one, two)
 
 
-@report("NVIDIA/cuml#6977")
-def _(folder):
+def test_weights_of_classes_are_an_attribute():
     for weight in ("balanced", {0: 2.0}):
         assert np.allclose(*(kind(class_weight=weight).fit(X, Y).class_weight_ for kind in (SVMClassifier, SVC)))
 
 
-@report("NVIDIA/cuml#2857")
-def _(folder):
+def test_columns_of_large_values_are_learned():
     model = SVMClassifier(kernel="linear", C=25.0).fit(1e4 * X, Y)
     assert model.fit_status_ == 0
     assert model.score(1e4 * X, Y) == 1.0
@@ -96,42 +70,36 @@ def _stages():
     return [stage.get("do", stage) for stage in stages.values()]
 
 
-@report("treeverse/dvc#10654")
-def _(folder):
+def test_stages_of_dvc_name_no_absolute_path():
     for stage in _stages():
         assert not any(word.startswith(("/", "~")) for word in str(stage["cmd"]).split())
         assert not any(str(name).startswith(("/", "..")) for name in (*stage.get("deps", ()), *stage.get("outs", ())))
 
 
-@report("treeverse/dvc#10697")
-def _(folder):
+def test_sources_that_stages_name_are_in_git():
     names = [name for stage in _stages() for name in stage.get("deps", ()) if name.startswith(("lib", "stages"))]
     tracked = subprocess.run(["git", "ls-files", *names], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert all(any(line.startswith(name) for line in tracked.stdout.splitlines()) for name in names)
 
 
-@report("snakemake/snakemake#3650")
-def _(folder):
+def test_numbers_are_no_names_of_files():
     # Snakemake reads out=2026_11 as a number, and out=007 as another one.
     params = read_params(REPOSITORY / "params.yaml")
     for settings in ({"out": 202611}, {"out": "a", "ledger": 7}, {"out": "a", "sign": 1.0}):
         assert "no number" in refusal(released_file, params, {"dataset": "wine", "epsilon": 1} | settings)
 
 
-@report("snakemake/snakemake#3895")
-def _(folder):
+def test_no_parameter_of_a_rule_is_computed_from_its_files():
     # A parameter computed from inputs triggers no rerun.
     for path in (REPOSITORY / "stages").glob("*.smk"):
         assert not re.search(r"lambda[^:]*\b(input|output|threads|resources)\b", path.read_text())
 
 
-@report("mlflow/mlflow#1830")
-def _(folder):
+def test_no_metric_has_a_slash():
     assert not any("/" in name for name in METRICS)
 
 
-@report("scikit-learn/scikit-learn#34258")
-def _(folder):
+def test_a_lazy_frame_is_refused_with_its_remedy():
     class LazyFrame:
         columns = ("a", "b")
 
@@ -142,16 +110,10 @@ def _(folder):
             call(LazyFrame(), Y)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_report_does_not_hold_here(name, tmp_path):
-    CASES[name](tmp_path)
-
-
-def test_every_report_has_a_case_or_another_test():
-    named = {name: row["test"] for name, row in REPORTS.items() if row["test"]}
-    assert CASES.keys() | named.keys() == REPORTS.keys()
-    assert not CASES.keys() & named.keys()
-    assert len(REPORTS) >= 40
-    for file, _, name in (test.partition("::") for test in named.values()):
+def test_every_report_has_a_test():
+    with open(REPOSITORY / "tests/reports_of_others.csv", encoding="utf-8") as table:
+        reports = list(csv.DictReader(table))
+    assert len({(row["repository"], row["number"]) for row in reports}) == len(reports) >= 40
+    for file, _, name in (row["test"].partition("::") for row in reports):
         assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8")
-    assert sum(row["failed_before"] == "yes" for row in REPORTS.values()) >= 10
+    assert sum(row["failed_before"] == "yes" for row in reports) >= 10
