@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from tests.scripts import REPOSITORY
+
 
 def exit_codes(
     function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], context: BaseContext | str = "fork"
@@ -27,6 +29,19 @@ def run_python(*arguments: Any, **options: Any) -> str:
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
+
+
+def run_stage(script: str, *arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a script of a stage as a job does, whatever its end."""
+    command = [sys.executable, f"{REPOSITORY}/stages/{script}", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def refused_by_stage(script: str, *arguments: Any, **options: Any) -> str:
+    """Return the one line with which a script of a stage ends."""
+    done = run_stage(script, *arguments, **options)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    return done.stderr
 
 
 HEADER = """

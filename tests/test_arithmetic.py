@@ -4,7 +4,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ import pytest
 from privsvm.digests import canonical_json
 from privsvm.files import write_json, write_npz
 from privsvm_bench.datasets.prepare import write_prepared
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 OLD = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
 OTHER = {"OPENBLAS_CORETYPE": "Zen", "NPY_ENABLE_CPU_FEATURES": "X86_V3", "NUMBA_CPU_NAME": "nehalem"}
 PINNED = "from privsvm.arithmetic import pin_arithmetic; pin_arithmetic();"

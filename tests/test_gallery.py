@@ -1,7 +1,6 @@
 """Examples of the gallery run as the site runs them, and every method has a picture, its own or its family's."""
 
 import re
-from pathlib import Path
 
 import draw_methods
 import proof_pages
@@ -11,9 +10,7 @@ import run_examples
 from privsvm.families.moments.joint_moments import JointMomentsClassifier
 from privsvm.registry import implementations
 from tests.processes import run_python
-
-REPOSITORY = Path(__file__).resolve().parents[1]
-
+from tests.scripts import REPOSITORY
 
 EXAMPLES = run_examples.examples()
 # Required output of each example.

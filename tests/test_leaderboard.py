@@ -1,6 +1,5 @@
 """The leaderboard is computed from its cells, ranks are fair, and verdicts can fail."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +7,8 @@ import pandas as pd
 import pytest
 import sklearn.metrics
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY
+
 BENCH = REPOSITORY / "bench" / "utility"
 
 

@@ -1,7 +1,6 @@
 import importlib.metadata
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,7 @@ import privsvm.methods
 from privsvm.registry import ForeignSource, estimator_class, foreign_source, implementations, is_foreign
 from tests.processes import run_python
 from tests.refusals import refusal
-
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY
 
 
 def test_every_method_file_is_an_implementation():

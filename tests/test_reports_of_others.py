@@ -8,7 +8,6 @@ import csv
 import re
 import subprocess
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +16,8 @@ from sklearn.svm import SVC
 
 from privsvm import PublicSchema, SVMClassifier
 from privsvm.tables.schema import parse_schema
-from privsvm_bench.jobs.params import read_params
-from privsvm_bench.metrics import METRICS
-from privsvm_bench.workflow.private_outputs import released_file
-from tests.refusals import refusal
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 X = np.random.default_rng(47).normal(size=(60, 3)).round(3)
 Y = (X @ [1.0, -1.0, 0.5] > 0.2).astype(int)
 
@@ -82,21 +77,10 @@ def test_sources_that_stages_name_are_in_git():
     assert all(any(line.startswith(name) for line in tracked.stdout.splitlines()) for name in names)
 
 
-def test_numbers_are_no_names_of_files():
-    # Snakemake reads out=2026_11 as a number, and out=007 as another one.
-    params = read_params(REPOSITORY / "params.yaml")
-    for settings in ({"out": 202611}, {"out": "a", "ledger": 7}, {"out": "a", "sign": 1.0}):
-        assert "no number" in refusal(released_file, params, {"dataset": "wine", "epsilon": 1} | settings)
-
-
 def test_no_parameter_of_a_rule_is_computed_from_its_files():
     # A parameter computed from inputs triggers no rerun.
     for path in (REPOSITORY / "stages").glob("*.smk"):
         assert not re.search(r"lambda[^:]*\b(input|output|threads|resources)\b", path.read_text())
-
-
-def test_no_metric_has_a_slash():
-    assert not any("/" in name for name in METRICS)
 
 
 def test_a_lazy_frame_is_refused_with_its_remedy():

@@ -116,10 +116,13 @@ def test_zips_of_an_unusual_kind(make_entry, tmp_path, offset, value):
     refused(make_entry(content, **CSV), tmp_path, "packed in an unusual way")
 
 
+def array_header(shape, kind="<f8"):
+    described = {"descr": kind, "fortran_order": False, "shape": shape}
+    return content_of(np.lib.format.write_array_header_1_0, described)
+
+
 def npz_that_claims(shape):
-    described = {"descr": "<f8", "fortran_order": False, "shape": shape}
-    header = content_of(np.lib.format.write_array_header_1_0, described)
-    return zip_of(("X.npy", header + b"\0" * 80), ("y.npy", content_of(np.save, np.array(["a", "b"]))))
+    return zip_of(("X.npy", array_header(shape) + b"\0" * 80), ("y.npy", content_of(np.save, np.array(["a", "b"]))))
 
 
 def npz_with_header(header):
@@ -142,13 +145,7 @@ def test_arrays_that_claim_to_be_large_or_have_no_header(make_entry, tmp_path, c
 
 def test_rows_without_features_take_no_memory(make_entry, tmp_path):
     """Such arrays take no bytes of a file, whatever number of rows they claim."""
-    rows = 10**9
-
-    def array(kind, shape):
-        header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
-        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
-
-    content = zip_of(("X.npy", array("<f8", (rows, 0))), ("y.npy", array("|S0", (rows,))))
+    content = zip_of(("X.npy", array_header((10**9, 0))), ("y.npy", array_header((10**9,), "|S0")))
     with memory_below(50 << 20):
         refused(make_entry(content, **NPZ), tmp_path, "no features beside the label")
 

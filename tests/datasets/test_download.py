@@ -3,15 +3,12 @@
 import hashlib
 import json
 import lzma
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.processes import exit_codes
+from tests.processes import exit_codes, refused_by_stage, run_stage
 from tests.refusals import refusal
 
 from privsvm.digests import sha256_of_file
@@ -26,7 +23,6 @@ from privsvm_bench.datasets.readers import read_part
 
 BODY = bytes(range(256)) * 2000
 HASH = hashlib.sha256(BODY).hexdigest()
-STAGE = Path(__file__).resolve().parents[2] / "stages" / "download.py"
 
 
 @pytest.fixture(autouse=True)
@@ -106,15 +102,11 @@ def test_file_without_a_hash(server, tmp_path, capsys):
     assert HASH in capsys.readouterr().err
 
 
-def fetch_in_clone(address, target):
-    fetch_file(data_file(address), target)
-
-
 def test_clones_at_once(server, tmp_path):
     """They share a cache; each has the file, which is downloaded once."""
     server.files["a"] = BODY
     targets = [tmp_path / str(number) / "a.data" for number in range(3)]
-    assert exit_codes(fetch_in_clone, [(server.url("a"), target) for target in targets], "spawn") == [0, 0, 0]
+    assert exit_codes(fetch_file, [(data_file(server.url("a")), target) for target in targets], "spawn") == [0] * 3
     assert all(target.read_bytes() == BODY for target in targets)
     assert len(server.requests) == 1
 
@@ -230,28 +222,17 @@ def test_bundled(name, tmp_path):
         read_part(resolve(name), "all", first.parent)
 
 
-def stage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(STAGE), *arguments], capture_output=True, text=True, env={**os.environ, **environment}
-    )
-
-
 def test_stage(tmp_path):
     target = tmp_path / "wine.npz"
-    done = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(target), "--parameters", '{"settings":{}}')
-    assert done.returncode == 0
+    wine = "download.py", "--dataset", "wine", "--file", "wine.npz", "--output"
+    assert run_stage(*wine, target, "--parameters", '{"settings":{}}').returncode == 0
     assert target.is_file()
-    wrong = stage("--dataset", "wien", "--file", "wine.npz", "--output", str(target))
-    assert wrong.returncode == 1
-    assert wrong.stderr == (
+    assert refused_by_stage("download.py", "--dataset", "wien", "--file", "wine.npz", "--output", target) == (
         "error: params.yaml: datasets.wien: unknown dataset 'wien'; did you mean 'wine'? "
         "(own data needs `path` or `url`)\n"
     )
     (tmp_path / "file").write_text("")
-    unwritable = stage("--dataset", "wine", "--file", "wine.npz", "--output", str(tmp_path / "file" / "wine.npz"))
-    assert unwritable.returncode == 1
-    assert unwritable.stderr.count("\n") == 1
-    assert "error: " in unwritable.stderr
+    assert "error: " in refused_by_stage(*wine, tmp_path / "file" / "wine.npz")
 
 
 def test_list(capsys):
@@ -276,7 +257,7 @@ def test_availability(tmp_path, monkeypatch):
 def test_stage_from_the_mirror(mirror, tmp_path):
     file = resolve("a1a").files["a1a.t"]
     target = tmp_path / "a1a.t"
-    done = stage("--dataset", "a1a", "--file", "a1a.t", "--output", str(target))
+    done = run_stage("download.py", "--dataset", "a1a", "--file", "a1a.t", "--output", target)
     assert done.returncode == 0, done.stderr
     assert sha256_of_file(target) == file.sha256
 

@@ -2,14 +2,12 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.processes import refused_by_stage, run_stage
 from tests.refusals import refusal
 
 from privsvm.digests import sha256_of_file
@@ -23,7 +21,6 @@ from privsvm_bench.datasets.prepared import load_prepared
 from privsvm_bench.datasets.settings import Given, parse_protocol
 from privsvm_bench.records import Prepared, read
 
-STAGE = Path(__file__).resolve().parents[2] / "stages" / "prepare.py"
 HOLDOUT = {"kind": "holdout", "repeats": 3, "test_size": 0.25, "stratified": True}
 
 
@@ -351,12 +348,9 @@ def test_stage_with_a_bundled_set(tmp_path):
     output, description = tmp_path / "p" / "wine.npz", tmp_path / "p" / "wine.json"
     parameters = {"settings": {}, "protocol": HOLDOUT, "seed": 3, "experiment": "benchmark"}
 
-    def stage(**changes):
-        command = [sys.executable, STAGE, "--dataset", "wine", "--raw", tmp_path / "raw", "--output", output]
-        command += ["--description", description, "--parameters", json.dumps({**parameters, **changes})]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    done = stage()
+    command = ["prepare.py", "--dataset", "wine", "--raw", tmp_path / "raw", "--output", output]
+    command += ["--description", description, "--parameters"]
+    done = run_stage(*command, json.dumps(parameters))
     assert done.returncode == 0, done.stderr
     prepared = load_prepared(output)
     record = json.loads(description.read_text())
@@ -366,10 +360,8 @@ def test_stage_with_a_bundled_set(tmp_path):
     assert prepared.n_splits == 3
     assert prepared.classes == ["class_0", "class_1", "class_2"]
     assert np.abs(prepared.split(0).X_train).max() <= 1
-    wrong = stage(settings={"scalin": "none"})
-    assert wrong.returncode == 1
-    assert "did you mean 'scaling'" in wrong.stderr
-    assert wrong.stderr.count("\n") == 1
+    wrong = refused_by_stage(*command, json.dumps(parameters | {"settings": {"scalin": "none"}}))
+    assert "did you mean 'scaling'" in wrong
 
 
 def test_own_data_from_settings_to_splits(tmp_path):

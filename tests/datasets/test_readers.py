@@ -243,25 +243,6 @@ def test_two_arrays_of_one_name(make_entry, tmp_path):
     refused(make_entry(content, format="npz", features="X", label="y"), tmp_path, "same name")
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"delimiter": "[,;]"}, ["delimiter", "one character"]),
-        ({"encoding": "klingon"}, ["encoding", "'klingon'", "latin-1"]),
-        ({"encoding": "hex"}, ["encoding", "'hex'", "latin-1"]),
-        ({"encoding": "utf-8", "format": "npz"}, ["encoding", "no effect with format 'npz'"]),
-        ({"delimiter": ",", "format": "libsvm"}, ["delimiter", "no effect with format 'libsvm'"]),
-    ],
-)
-def test_settings_of_text(tmp_path, settings, words):
-    (tmp_path / "own.csv").touch()
-    with pytest.raises(PrivSVMError) as caught:
-        resolve("own", {"path": str(tmp_path / "own.csv"), "label": "kind", **settings})
-    assert str(caught.value).startswith("datasets.own.")
-    for word in words:
-        assert word in str(caught.value)
-
-
 @pytest.mark.parametrize("delimiter", [";", "|", "tab", "whitespace", ":"])
 def test_a_delimiter_is_taken_as_it_is(tmp_path, delimiter):
     sign = {"tab": "\t", "whitespace": "  "}.get(delimiter, delimiter)

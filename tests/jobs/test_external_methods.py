@@ -4,12 +4,10 @@ import importlib.metadata
 import math
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
-import yaml
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from tests.refusals import refusal
@@ -20,9 +18,7 @@ from privsvm.registry import version_of_package
 from privsvm_bench.jobs.auditing import audit_entry
 from privsvm_bench.jobs.external_methods import ForeignMethod
 from privsvm_bench.jobs.job import AuditJob
-from privsvm_bench.jobs.params import check_params
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = '''
 import numpy as np
 
@@ -78,7 +74,7 @@ class Noisy:
         return (self.decision_function(X) > 0).astype(int)
 
 
-class SumOfRows:
+class SumOfRows(Noisy):
     """A sum with enough noise for rows of norm 1; `clip` makes rows that short."""
 
     def __init__(self, budget=1.0, delta=1e-5, clip=True, random_state=None):
@@ -92,9 +88,6 @@ class SumOfRows:
 
     def decision_function(self, X):
         return X @ self.coef_
-
-    def predict(self, X):
-        return (self.decision_function(X) > 0).astype(int)
 
 
 class LastLeaks(Noisy):
@@ -207,19 +200,6 @@ def test_stored_predictions_serve_their_rows_alone():
 )
 def test_mistakes_are_one_line(package, name, parameters, message):
     assert re.search(message, refusal(released, f"{package}:{name}", parameters=parameters))
-
-
-def test_params(package):
-    params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
-    params["methods"]["mine"] = {"implementation": f"{package}:Centroids", "states_epsilon": "budget", "scale": 2.0}
-    assert check_params(params).method_parameters("mine", "wine")["scale"] == 2.0
-    for changes, message in (
-        ({"implementation": "no_such_package_anywhere.models:Centroids"}, "methods.mine.implementation: .*install it"),
-        ({"states_epsilon": 1.0}, "methods.mine.states_epsilon: 1.0 is not valid"),
-        ({"implementation": "svm"}, "methods.mine.states_epsilon is not a known key"),
-    ):
-        with pytest.raises(PrivSVMError, match=message):
-            check_params({**params, "methods": {"mine": {**params["methods"]["mine"], **changes}}})
 
 
 def test_versions_of_packages_are_those_of_distributions():

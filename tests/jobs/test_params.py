@@ -135,8 +135,9 @@ def test_methods_without_epsilon_depend_on_no_privacy(implementation):
 
 
 def test_a_foreign_class_reads_privacy_if_it_states_epsilon():
-    entry = {"implementation": "sklearn.svm:SVC", "per_dataset": {"wine": {"states_epsilon": "C"}}}
+    entry = {"implementation": "sklearn.svm:SVC", "degree": 2, "per_dataset": {"wine": {"states_epsilon": "C"}}}
     params = check_params({**default(), "methods": {"other": entry}})
+    assert params.method_parameters("other", "wine") == {"degree": 2, "states_epsilon": "C"}
     assert params.reads_privacy("other", "wine")
     assert not params.reads_privacy("other", "digits")
     assert "epsilons" in json.loads(graph.train_parameters(params, "other", "wine"))

@@ -18,6 +18,7 @@ from tests.guarantees import proved_fields
 from tests.reporting.synthetic_results import (
     METHODS,
     make_attack,
+    make_audit_cell,
     make_condensed_attack,
     make_guarantee,
     make_prepared,
@@ -73,11 +74,7 @@ def a_result(**changes: Any) -> dict[str, Any]:
     return make_result("wine", "m", "proved", (1.0, 2), 1, **common) | changes
 
 
-AUDIT_CELL = {
-    "relation": "replace_one", "epsilon": 1.0, "delta": 1e-5, "status": "seeded", "epsilon_proved": "inf",
-    "epsilon_with_system_noise": 1.0, "event": "gaussian", "pair": "p", "draws": 9, "refuted": False,
-    "bounds": [{"kind": "counts", "epsilon": 0.5, "sure": 0.1, "estimate": 0.6, "ceiling": 0.9}],
-}  # fmt: skip
+AUDIT_CELL = json.loads(canonical_json(make_audit_cell("seeded", 1.0, 0.5)))
 WITNESS = {"epsilon": 0.25, "neighbours": "replace_one", "description": 'a\u2028row of "é"', "confidence": 0.95}
 MODELS = {"kind": "linear", "classes": ["a", "é"]}
 OF_RESULTS = {"status", "n_test", "predictions_sha256", "metrics", "summary"}
@@ -202,6 +199,21 @@ def test_other_broken_records_are_one_line(tmp_path: Path) -> None:
         (CondensedRowsAttack, "splits", "must hold one record for each split"),
     ):
         assert refusal(form, RECORDS[form] | {name: []}) == f"{name} is []: {message}"
+    for attack, message in (
+        ({"attack": "known"}, r"attacks.0: {.* is not valid; must have a known 'attack'"),
+        ({}, r"attacks.0: {} is not valid; must have a key 'attack'"),
+    ):
+        assert re.match(message, refusal(Result, a_result(attacks=[attack])))
+    for changes, message in (
+        ({"linkage_rate": None}, "linkage_rate is None: must be a number"),
+        ({"groups_of_three": 0}, "third_member_error is 3e-15: must be null where groups_of_three is 0"),
+        ({"other_rows": 0}, "membership_auc is 0.8: must be null where other_rows is 0"),
+    ):
+        record = make_condensed_attack("wine", "ci_svm", **changes)
+        assert refusal(CondensedRowsAttack, record) == f"splits.2.{message}"
+    fcm = make_condensed_attack("wine", "ci_svm") | {"condense": "fcm"}
+    message = "splits.0.groups_of_three is 47: must be null where condense is 'fcm'"
+    assert refusal(CondensedRowsAttack, fcm) == message
     assert refusal(Result, []) == "the content: [] is not valid; must be a mapping"
     assert "... is not valid; must be a valid string" in refusal(Result, a_result(method=["x" * 1000]))
     assert refusal(Result, a_result(summary={"a\nb": 3})) == "summary.a\\nb: 3 is not valid; must be a mapping"

@@ -13,6 +13,7 @@ from privsvm_bench.records import (
     Attack,
     AuditBound,
     AuditCell,
+    AuditRecord,
     CondensedRowsAttack,
     KnownSampleAttack,
     Prepared,
@@ -78,7 +79,8 @@ def make_result(
     """One results record with plausible curves."""
     if status == "none":
         epsilons = ("inf",)
-    stream = np.random.default_rng(abs(hash_of(dataset + method)))
+    # Unlike `hash`, the same in every process.
+    stream = np.random.default_rng(int.from_bytes((dataset + method).encode()[-8:], "little"))
     level = 0.62 if method == "majority" else 0.97
     steep = stream.uniform(0.5, 2.0)
     summary: dict[str, Any] = {}
@@ -197,6 +199,11 @@ def make_audit_cell(status: str, epsilon: float, low: float, **changes: Any) -> 
     return AuditCell(**{**fields, **changes})
 
 
+def make_audit(method: str, *cells: AuditCell, **changes: Any) -> AuditRecord:
+    """The record of an audit."""
+    return AuditRecord(**{"method": method, "implementation": method, "parameters": {}, "cells": cells, **changes})
+
+
 def make_prepared(dataset: str, origin: str = "declared", **changes: Any) -> dict[str, Any]:
     """The record of one prepared dataset."""
     record = {
@@ -229,8 +236,3 @@ def attack_of(record: dict[str, Any]) -> Attack:
 def prepared_of(record: dict[str, Any]) -> Prepared:
     """Read the record of a prepared dataset."""
     return parse(Prepared, json.dumps(record), "p.json")
-
-
-def hash_of(text: str) -> int:
-    """A number that is the same in every process, unlike ``hash``."""
-    return int.from_bytes(text.encode()[-8:], "little")

@@ -5,18 +5,13 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from synthetic_results import make_audit_cell, make_result, results_of
+from synthetic_results import make_audit, make_audit_cell, make_result, results_of
 
 from privsvm_bench.charts import BLUE, AuditBar, audit_bars
 from privsvm_bench.palette import CLAIMED, Look
-from privsvm_bench.records import AuditCell, AuditRecord, with_audits
+from privsvm_bench.records import with_audits
 from privsvm_bench.reporting.audit_tables import audit_bars_of
 from privsvm_bench.reporting.page import ReportRecords, page_context, render_page
-
-
-def record(method: str, *cells: AuditCell) -> AuditRecord:
-    return AuditRecord(method=method, implementation=method, parameters={}, cells=cells)
-
 
 RESULTS = results_of(
     make_result("wine", "good", "seeded", (1.0, 4.0)),
@@ -24,9 +19,9 @@ RESULTS = results_of(
     make_result("wine", "svm", "none", (1.0,)),
 )
 AUDITS = [
-    record("bad", make_audit_cell("claimed", 1.0, 5.0, refuted=True), make_audit_cell("claimed", 4.0, 0.0)),
-    record("good", make_audit_cell("seeded", 1.0, 0.9), make_audit_cell("seeded", 4.0, 3.5)),
-    record("not in this report", make_audit_cell("seeded", 1.0, 0.9)),
+    make_audit("bad", make_audit_cell("claimed", 1.0, 5.0, refuted=True), make_audit_cell("claimed", 4.0, 0.0)),
+    make_audit("good", make_audit_cell("seeded", 1.0, 0.9), make_audit_cell("seeded", 4.0, 3.5)),
+    make_audit("not in this report", make_audit_cell("seeded", 1.0, 0.9)),
 ]
 
 
@@ -60,7 +55,7 @@ def test_bars_are_bounds_against_the_epsilon_nearest_to_the_reference() -> None:
 
 def test_only_refuted_epsilons_are_struck_out() -> None:
     more = results_of(make_result("wine", "unbroken", "claimed", (1.0, 4.0)))
-    audits = [*AUDITS, record("unbroken", make_audit_cell("claimed", 1.0, 0.5))]
+    audits = [*AUDITS, make_audit("unbroken", make_audit_cell("claimed", 1.0, 0.5))]
     page = render_page(with_audits([*RESULTS, *more], audits), records=ReportRecords(audits=audits))
     bad, unbroken = re.findall(r"<tr class=\"claimed\">\n.*\n<td>(.*)</td>", page)
     assert (bad, unbroken) == ("<s>1</s>, 4", "1, 4")
@@ -75,8 +70,8 @@ def test_only_refuted_epsilons_are_struck_out() -> None:
 
 @pytest.mark.parametrize("data_set", [None, "wine"])
 def test_a_claim_without_a_bound_says_why(data_set: str | None) -> None:
-    failed = AuditRecord(method="bad", implementation="bad", parameters={}, cells=(), problem="at epsilon 1: 3 <rows>")
-    other = record("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))
+    failed = make_audit("bad", problem="at epsilon 1: 3 <rows>")
+    other = make_audit("bad", make_audit_cell("claimed", 2.0, 5.0, refuted=True))
     for audits, words in (
         ([failed], "The audit failed at epsilon 1: 3 &lt;rows&gt;"),
         ([other], "not audited at these epsilons"),
@@ -114,5 +109,5 @@ def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     assert claim["headline"]["verdict"].kind == "broken"
     assert "a row <b> and none; 2000 releases, and as many fresh ones" in claim["headline"]["description"]
     # Under another relation an audit says nothing of the claim.
-    other = [record("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
+    other = [make_audit("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
     assert page_context(with_audits(results, other))["claims"][0]["headline"] is None

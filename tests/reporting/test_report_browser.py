@@ -143,11 +143,7 @@ def test_charts_are_drawn(write_experiment: Any, open_page: Any, width: int) -> 
         assert method + (f", {WORTHS.get(method, status)}" if status == "claimed" else "") in chart["texts"]
     driver.execute_script("document.getElementById('bands').click()")
     assert draw(driver)["bands"] == 0
-    check_quiet(driver)
-
-
-def test_a_name_under_the_mouse_makes_other_curves_faint(write_experiment: Any, open_page: Any) -> None:
-    driver = open_page(page_of(write_experiment(("wine",))))
+    # A name under the mouse makes other curves faint.
     faint = """const chart = document.querySelector("[data-metric] svg");
         const groups = [...chart.querySelectorAll("g:has(> title)")];
         const target = groups.find((one) => one.querySelector("text")?.textContent === arguments[0]) ?? chart;
@@ -155,6 +151,7 @@ def test_a_name_under_the_mouse_makes_other_curves_faint(write_experiment: Any, 
         return groups.filter((one) => !one.matches(".faint")).map((one) => one.firstChild.textContent);"""
     assert driver.execute_script(faint, "pmsvm_wp") == ["pmsvm_wp — proved"] * 3
     assert len(driver.execute_script(faint, None)) == 3 * len(METHODS)
+    check_quiet(driver)
 
 
 @pytest.mark.parametrize("width", [1400, 420])
@@ -239,11 +236,7 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
     assert [[row[:27] for row in rows] for rows in (first["rows"], then["rows"])] == [
         ["Proved methods over all 3 d", f"Best proved method at ε = {epsilon}"] for epsilon in (1, 2)
     ]
-    check_quiet(driver)
-
-
-def test_a_chart_opens_on_five_methods(write_experiment: Any, open_page: Any) -> None:
-    driver = open_page(page_of(write_experiment()))
+    # A chart opens on five methods.
     shown = """const visible = (selector) =>
           [...document.querySelectorAll(selector)].filter((one) => one.getBoundingClientRect().width > 0);
         const names = visible("#summary svg g:has(> title)").map((one) => one.firstChild.textContent);

@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,8 +39,8 @@ from reproduce.engine.printed import NOT_JUDGED, rows_csv
 from reproduce.engine.rerun import beside
 from reproduce.engine.statements import KINDS, NEEDS, TRENDS, group_cells, read_claims
 from reproduce.engine.trends import judge_word, ratio, slope
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 NORMAL = tuple(float(value) for value in scipy.stats.norm.ppf(np.clip(LEVELS, 1e-4, 1 - 1e-4)))
 
 

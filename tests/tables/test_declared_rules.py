@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.refusals import refusal
 
 from privsvm import PublicSchema
 from privsvm.digests import canonical_json
@@ -131,28 +130,6 @@ def test_spellings_are_all_that_fold_to_a_word():
     assert {"WEISS", "wei\u00df", "WEI\u1e9e", "wei\u017fs"} <= set(spell_in_any_case("weiss", 10_000))
     with pytest.raises(ValueError, match="more than 100 spellings"):
         spell_in_any_case("x" * 900, 100)
-
-
-@pytest.mark.parametrize(
-    ("columns", "changes", "message"),
-    [
-        ({"sex": {"categories": ["m", "M"], "ignore_case": True}}, {}, "ignore_case goes with categories that differ"),
-        ({"age": {"bounds": [0, 1], "fill": 0, "ignore_case": True}}, {}, "ignore_case goes with categories that"),
-        ({"sex": {"categories": ["m", "N.D."], "ignore_case": True}}, {}, "columns.sex: missing names 'n.d.', a value"),
-        ({"sex": {"categories": ["m", "-999"]}}, {}, "missing names '-999', a value of such a column; give it"),
-        ({"smoker": {"boolean": True, "fill": "no", "missing": [0]}}, {}, "missing names '0', a value of such"),
-        ({"age": {"bounds": [0, 1], "fill": 0, "missing": [True]}}, {}, "missing: [True]: YAML reads"),
-        ({"age": {"bounds": [0, 1], "fill": 0, "missing": "x"}}, {}, "missing: 'x'; list every one"),
-        ({"day": {"date": [], "bounds": [0, 1]}}, {}, "must be a format of dates, or a list of them"),
-        ({"day": {"date": ["iso", "dd.mm.yyyy"], "bounds": [0, 1]}}, {}, "names no part of a date; write %d.%m.%Y"),
-        ({}, PERSONS | {"latest_by": "age"}, "latest_by: 'age' must be a date column of `columns`"),
-        ({}, PERSONS | {"latest_by": "gone"}, "latest_by: 'gone' must be a date column of `columns`"),
-        ({}, {"latest_by": "day"}, "beside `person`"),
-    ],
-)  # fmt: skip
-def test_a_rule_that_contradicts_itself_is_one_line(columns, changes, message):
-    said = refusal(parse_schema, DECLARED | changes | {"columns": DECLARED["columns"] | columns})
-    assert message in said
 
 
 def test_older_declarations_are_written_as_before():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.blocks import blocks_run_by
-from tests.reporting.synthetic_results import GRID, make_audit_cell, make_result
+from tests.reporting.synthetic_results import GRID, make_audit, make_audit_cell, make_result
 
 from privsvm_bench import records
 from privsvm_bench.command import main
@@ -75,10 +75,7 @@ def test_a_refuted_epsilon_is_struck_out(tmp_path, monkeypatch, capsys):
     cells = tuple(
         make_audit_cell("claimed", epsilon, 3.0, bounds=bounds, refuted=epsilon == 1.0) for epsilon in (1.0, 2.0)
     )
-    records.write(
-        tmp_path / "data/audits/broken.json",
-        records.AuditRecord(method="broken", implementation="a:B", parameters={}, cells=cells),
-    )
+    records.write(tmp_path / "data/audits/broken.json", make_audit("broken", *cells))
     monkeypatch.chdir(tmp_path)
     assert main(["compare", "fair", "broken", "--latex", "t.tex", "--figure", "f.svg"]) == 0
     shown = capsys.readouterr().out

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,13 @@ from mlflow.tracking import MlflowClient
 from servers import free_port, running_server
 from tests.processes import exit_codes
 from tests.refusals import refusal
-from tests.reporting.synthetic_results import make_audit_cell, make_condensed_attack
+from tests.reporting.synthetic_results import make_audit, make_audit_cell, make_condensed_attack
 from tests.tracking.conftest import EPSILONS, N_SPLITS
 
 from privsvm.files import read_json, write_json
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.statement import STATUSES
-from privsvm_bench.records import AuditRecord, seal, write
+from privsvm_bench.records import seal, write
 from privsvm_bench.tracking.experiments import experiment_links
 from privsvm_bench.tracking.mlflow_log import log_results
 from privsvm_bench.tracking.runs import collect_runs
@@ -201,14 +202,14 @@ def test_a_curve_that_an_audit_refutes_is_named_so(uri: str, tmp_path: Path, wri
     files = write_result("broken", status="claimed")
     cell = make_audit_cell("claimed", EPSILONS[2], 6.0, refuted=True)
     audit = tmp_path / "broken.json"
-    write(audit, AuditRecord(method="broken", implementation="a:B", parameters={}, cells=(cell,)))
+    write(audit, make_audit("broken", cell))
     log_results([files], uri, "abc", [audit])
     (run,) = runs_of(uri)
     assert (run.info.run_name, run.data.params["status"]) == ("refuted: broken", "refuted")
     assert cell.pair in run.data.tags["witness"]
     # An audit that refutes nothing found no counterexample.
     weak = make_audit_cell("claimed", EPSILONS[2], 6.0, refuted=False)
-    write(audit, AuditRecord(method="broken", implementation="a:B", parameters={}, cells=(weak,)))
+    write(audit, make_audit("broken", weak))
     (curve,) = collect_runs([files], [audit])
     assert "witness" not in curve.tags
 
@@ -304,37 +305,25 @@ def test_unfinished_runs_of_a_killed_attempt_are_replaced(uri: str, wine_results
     assert len(runs_of(uri)) == 5
 
 
-def log_until(moment: int, waits: bool, channel: Any, arguments: tuple[Any, ...]) -> None:
-    """Log; say when the statement of SQL with that number is next, and at the end how many there were."""
+def log_until(moment: int, waits: bool, *arguments: Any) -> int:
+    """Log; end without a chance to clean up where the statement of SQL with that number is next, or just behind it.
+
+    Returns how many statements there were.
+    """
     statements = 0
 
     def count(*_: Any) -> None:
         nonlocal statements
         statements += 1
         if statements == moment:
-            channel.send(None)
+            threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGKILL)).start()
             if waits:
                 signal.pause()
 
     sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", count)
     log_results(*arguments)
-    channel.send(statements)
-
-
-def killed_at(moment: int, waits: bool, context: Any, arguments: tuple[Any, ...]) -> tuple[bool, int | None]:
-    """Log in a process of its own and kill it at a statement, or just behind it where it does not wait for that.
-
-    Returns whether it was killed before it was done, and how many statements there were if it was not.
-    """
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=log_until, args=(moment, waits, sender, arguments))
-    process.start()
-    sender.close()
-    n_statements = receiver.recv()
-    if n_statements is None:
-        process.kill()
-    process.join()
-    return bool(process.exitcode == -signal.SIGKILL), n_statements
+    sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", count)
+    return statements
 
 
 # `.ci/run` has 20, and `PRIVSVM_KILLS=50 pytest tests/tracking/test_mlflow_log.py` more.
@@ -353,17 +342,9 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
     # Started once with everything imported, so that each kill hits the logging and not the imports.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(MLFLOW)
-
-    def counted(rows: Any, folder: Path, name: str) -> int:
-        killed, statements = killed_at(0, False, context, (rows, f"sqlite:///{folder / name}", "abc"))
-        assert not killed
-        assert statements
-        return statements
-
-    making = counted([], tmp_path, "empty.db")
-    (tmp_path / "counted").mkdir()
-    shutil.copy(tmp_path / "empty.db", tmp_path / "counted")
-    logging = counted(results, tmp_path / "counted", "empty.db")
+    making = log_until(0, False, [], f"sqlite:///{tmp_path}/empty.db", "abc")
+    shutil.copy(tmp_path / "empty.db", tmp_path / "counted.db")
+    logging = log_until(0, False, results, f"sqlite:///{tmp_path}/counted.db", "abc")
     generator = random.Random(20)
     killed = left_behind = 0
     for attempt in range(2 * KILLS):
@@ -378,7 +359,10 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
         for number in range(5):
             moment = generator.randint(1, making + logging) if fresh else generator.randint(1, int(0.6 * logging))
             # Every other time in the middle of whatever comes next.
-            if not killed_at(moment, number % 2 == 0, context, (results, uri, "abc"))[0]:
+            call = (moment, number % 2 == 0, results, uri, "abc")
+            (code,) = exit_codes(log_until, [call], context)
+            assert code in (0, -signal.SIGKILL)
+            if code == 0:
                 break  # it was quicker: the rest of this database cannot be killed any more
             killed += 1
         keys = log_results(results, uri, "abc")

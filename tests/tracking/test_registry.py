@@ -1,6 +1,5 @@
 """MLflow's registry holds releases under `production`, and seeded models for comparison only."""
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from tests.release.made_up import release_of_wards
 from tests.tracking.conftest import ROWS
-from tests.tracking.test_mlflow_log import only, runs_of
+from tests.tracking.test_mlflow_log import execute, only, runs_of
 
 from privsvm import load
 from privsvm.errors import PrivSVMError
@@ -71,15 +70,13 @@ def test_the_next_call_finishes_one_that_ended_before_the_alias(uri: str, tmp_pa
     release_of_wards(tmp_path)
     tags = export_for_registry(tmp_path / "model", tmp_path / "flavour")
     arguments = tmp_path / "flavour", tags, "demo-wards", uri, "demo/releases"
-    with sqlite3.connect(uri.removeprefix("sqlite:///")) as database:
-        stop = "BEGIN SELECT RAISE(ABORT, 'the end'); END"
-        database.execute(f"CREATE TRIGGER no_alias BEFORE INSERT ON registered_model_aliases {stop}")
+    stop = "BEGIN SELECT RAISE(ABORT, 'the end'); END"
+    execute(tmp_path / "mlflow.db", f"CREATE TRIGGER no_alias BEFORE INSERT ON registered_model_aliases {stop}")
     with pytest.raises(PrivSVMError):
         register_model(*arguments)
     (version,) = client.search_model_versions("name = 'demo-wards'")
     assert "use" not in version.tags
-    with sqlite3.connect(uri.removeprefix("sqlite:///")) as database:
-        database.execute("DROP TRIGGER no_alias")
+    execute(tmp_path / "mlflow.db", "DROP TRIGGER no_alias")
     for _ in range(2):
         register_model(*arguments)
         (version,) = client.search_model_versions("name = 'demo-wards'")

@@ -1,17 +1,17 @@
 """The two scripts as they are called."""
 
 import json
-import os
 import re
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow.tracking import MlflowClient
+from tests.processes import refused_by_stage, run_stage
+from tests.scripts import load_script
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import read_params
@@ -19,17 +19,12 @@ from privsvm_bench.jobs.params import read_params
 STAGES = Path(__file__).resolve().parents[2] / "stages"
 
 
-def call(folder: Path, script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(STAGES / script), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(STAGES.parent / "lib")}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:
     files = [path for path, _ in results]
     parameters = json.dumps({"tracking_uri": "sqlite:///mlflow.db", "experiment": "demo", "epsilon": 1.0})
     output = ("--output", "reports/tracking.json", "--parameters", parameters)
-    return call(folder, "track.py", "--results", *files, *output, "--models", "data/models/pmsvm_wp/wine.npz")
+    models = ("--models", "data/models/pmsvm_wp/wine.npz")
+    return run_stage("track.py", "--results", *files, *output, *models, cwd=folder)
 
 
 def test_track_writes_the_same_keys_again_and_registers_models(
@@ -53,9 +48,8 @@ def test_track_writes_the_same_keys_again_and_registers_models(
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "data", "logs", "mlartifacts", "mlflow.db", "mlflow.db.lock", "reports"
     ]  # fmt: skip
-    done = call(tmp_path, "track.py", "--results", wine_results[0][0], "--output", "out.json", "--parameters", "{}")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "tracking_uri" in done.stderr
+    arguments = ("--results", wine_results[0][0], "--output", "out.json", "--parameters", "{}")
+    assert "tracking_uri" in refused_by_stage("track.py", *arguments, cwd=tmp_path)
 
 
 COMPLETE = (STAGES.parent / ".test/params.yaml").read_text()
@@ -71,18 +65,13 @@ COMPLETE = (STAGES.parent / ".test/params.yaml").read_text()
 def test_ui_without_parameters_or_results_says_what_to_do(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "params.yaml").write_text(text)
-    done = call(tmp_path, "ui.py")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert re.search(message, done.stderr)
+    assert re.search(message, refused_by_stage("ui.py", cwd=tmp_path))
     assert not (tmp_path / "mlflow.db").exists()
 
 
 @pytest.fixture
-def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(STAGES))
-    import ui
-
-    return ui
+def ui() -> Any:
+    return load_script("stages/ui.py")
 
 
 def test_ui_without_the_packages_of_its_page(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from privsvm.digests import sha256_of_file
 from privsvm.warm_up import MODULES, warm_up
 from tests.once import make_once
 from tests.scripts import copy_files, list_files
@@ -115,25 +116,18 @@ class Workspace:
     def nothing_to_do(self) -> bool:
         return "Nothing to be done" in self.snakemake("--dry-run")
 
+    def files(self, *names: str) -> dict[str, Path]:
+        """Find every file at or below the given paths, by its name in the working copy."""
+        paths = (path for name in names for path in (self.folder / name, *(self.folder / name).rglob("*")))
+        return {path.relative_to(self.folder).as_posix(): path for path in sorted(paths) if path.is_file()}
+
     def hashes(self, *names: str) -> dict[str, str]:
-        """Digest every file below the given paths, or below all reproducible ones."""
-        digests = {}
-        for name in names or REPRODUCIBLE:
-            path = self.folder / name
-            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-                if file.is_file():
-                    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-                    digests[file.relative_to(self.folder).as_posix()] = digest
-        return digests
+        """Digest every file at or below the given paths, or all reproducible ones."""
+        return {name: sha256_of_file(path) for name, path in self.files(*(names or REPRODUCIBLE)).items()}
 
     def times(self, *names: str) -> dict[str, int]:
-        """Return modification times below the given folders."""
-        return {
-            file.relative_to(self.folder).as_posix(): file.stat().st_mtime_ns
-            for name in names
-            for file in sorted((self.folder / name).rglob("*"))
-            if file.is_file()
-        }
+        """Return modification times of files at or below the given paths."""
+        return {name: path.stat().st_mtime_ns for name, path in self.files(*names).items()}
 
     def git(self, *arguments: str) -> str:
         return self.call("git", *arguments)

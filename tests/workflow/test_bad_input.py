@@ -20,11 +20,8 @@ def test_snakemake_shows_the_line_and_fails(finished):
 
 
 BAD_FILES = {
-    "no_label": ([row.rsplit(",", 1)[0] for row in OWN_ROWS], "label"),
-    "missing_value": ([OWN_ROWS[0], "nan,1,a", *OWN_ROWS[1:]], "missing"),
     "one_class": ([OWN_ROWS[0], *(row.replace(",b", ",a") for row in OWN_ROWS[1:])], "class"),
     "web_page": (["<!DOCTYPE html>", "<html><body>Not found</body></html>"], "HTML"),
-    "no_rows": ([OWN_ROWS[0]], "no_rows.csv"),
 }
 
 

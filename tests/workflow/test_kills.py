@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 
@@ -29,15 +30,8 @@ VICTIMS = {"job": ("stages/",), "snakemake": ("bin/snakemake",), "dvc": ("bin/dv
 
 def processes_in(folder: Path) -> dict[int, str]:
     """Return the command lines of all processes with this working folder."""
-    commands = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if Path(os.readlink(entry / "cwd")) == folder:
-                    commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-    return commands
+    found = (process.info for process in psutil.process_iter(["pid", "cwd", "cmdline"]))
+    return {info["pid"]: " ".join(info["cmdline"] or []) for info in found if info["cwd"] == str(folder)}
 
 
 def runs(folder: Path) -> Counter:
@@ -45,11 +39,6 @@ def runs(folder: Path) -> Counter:
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
     experiments = [item.experiment_id for item in client.search_experiments()]
     return Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
-
-
-def find(folder: Path, victim: str) -> list[int]:
-    """List the processes of one kind."""
-    return [pid for pid, line in processes_in(folder).items() if any(text in line for text in VICTIMS[victim])]
 
 
 def wait_for_jobs(process: subprocess.Popen, number: int) -> None:
@@ -62,7 +51,9 @@ def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims
     """Kill processes of one kind as they start; return how many."""
     killed: set[int] = set()
     while len(killed) < n_victims:
-        candidates = [pid for pid in find(folder, victim) if pid not in killed]
+        running = processes_in(folder).items()
+        found = {pid for pid, line in running if any(text in line for text in VICTIMS[victim])}
+        candidates = sorted(found - killed)
         if candidates:
             # Random moment: during imports, computation or writes.
             time.sleep(rng.choice([0.0, 0.2, 0.6, 1.2]))

@@ -8,8 +8,9 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 import privsvm
+from privsvm.files import read_json
 
-from .conftest import OWN_ROWS, REPOSITORY, SECRET, Workspace
+from .conftest import OWN_ROWS, REPOSITORY, SECRET, SMALL, Workspace
 
 pytestmark = pytest.mark.workflow
 NUMBERS = ("metrics.json", "curves.csv")
@@ -118,9 +119,17 @@ ESTIMATOR = NearestToyClassifier
 '''
 
 
-def models_made_again(workspace) -> set[str]:
-    """Return the methods whose models are stale."""
-    return {name.split("/")[2] for line in workspace.stale_jobs() for name in line.split(", ") if "/models/" in name}
+def add_method(workspace, name, entry):
+    """Run a method on all data sets; models and results of the others stay."""
+    workspace.change(f"methods.{name}", entry)
+    before = workspace.times("data/models", "data/results")
+    workspace.snakemake()
+    after = workspace.times("data/models", "data/results")
+    assert {name: after[name] for name in before} == before
+    assert workspace.nothing_to_do()
+    results = {path.stem: read_json(path) for path in (workspace.folder / "data/results" / name).iterdir()}
+    assert results.keys() == SMALL["datasets"].keys()
+    assert all(min(result["summary"]["accuracy"]["mean"]) > 0.0 for result in results.values())
 
 
 @pytest.mark.long
@@ -128,34 +137,21 @@ def test_a_class_of_another_package(finished):
     module, source = finished.folder / "packages/own_method.py", (REPOSITORY / "examples/own_method.py").read_text()
     module.parent.mkdir()
     module.write_text(source)
-    finished.change("methods.mine", {"implementation": "own_method:NoisyCentroids", "states_epsilon": "budget"})
-    before = finished.times("data/models", "data/results")
-    finished.snakemake()
+    add_method(finished, "mine", {"implementation": "own_method:NoisyCentroids", "states_epsilon": "budget"})
     for dataset in ("wine", "breast_cancer"):
-        record = json.loads((finished.folder / f"data/models/mine/{dataset}.json").read_text())
+        record = read_json(finished.folder / f"data/models/mine/{dataset}.json")
         assert record["kind"] == "predictions"
         assert {guarantee["status"] for guarantee in record["guarantees"]} == {"claimed"}
-        result = json.loads((finished.folder / f"data/results/mine/{dataset}.json").read_text())
-        assert min(result["summary"]["accuracy"]["mean"]) > 0.0
     assert "mine" in (finished.folder / "reports/curves.csv").read_text()
-    # Models of other methods were not made again.
-    after = finished.times("data/models", "data/results")
-    assert {name: after[name] for name in before} == before
-    assert finished.nothing_to_do()
     # An edit of the package reruns the jobs of its method alone.
     module.write_text(source.replace("scale=4 *", "scale=8 *"))
-    assert models_made_again(finished) == {"mine"}
+    stale = [name for line in finished.stale_jobs() for name in line.split(", ") if "/models/" in name]
+    assert {name.split("/")[2] for name in stale} == {"mine"}
 
 
 def test_a_new_method_is_one_file(finished):
     (finished.folder / "lib/privsvm/methods/nearest_toy.py").write_text(TOY)
-    finished.change("methods.toy", {"implementation": "nearest_toy", "shrinkage": 0.5})
-    before = finished.times("data/models", "data/results")
-    finished.snakemake()
-    assert min(json.loads((finished.folder / "data/results/toy/wine.json").read_text())["summary"]["accuracy"]["mean"])
-    after = finished.times("data/models", "data/results")
-    assert {name: after[name] for name in before} == before
-    assert finished.nothing_to_do()
+    add_method(finished, "toy", {"implementation": "nearest_toy", "shrinkage": 0.5})
     # The declaration applies, and the class has its public name, before files are generated from it.
     finished.change("methods.toy.shrinkage", 1.5)
     output = finished.snakemake("--dry-run", check=False)

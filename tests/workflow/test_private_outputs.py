@@ -64,5 +64,9 @@ def test_a_release_names_a_private_data_set():
     assert released_file(params, settings) == "data/own/clinic.csv"
     with pytest.raises(PrivSVMError, match="dataset=wine is not a data set of your own"):
         released_file(params, settings | {"dataset": "wine"})
+    # Snakemake reads out=2026_11 as a number, and out=007 as another one.
+    for numbers in ({"out": 202611}, {"ledger": 7}, {"sign": 1.0}):
+        with pytest.raises(PrivSVMError, match="no number"):
+            released_file(params, settings | numbers)
     with pytest.raises(PrivSVMError, match="--config lacks epsilon, out"):
         released_file(params, {"dataset": "clinic"})

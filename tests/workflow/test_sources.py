@@ -13,8 +13,8 @@ from privsvm.errors import PrivSVMError
 from privsvm_bench.workflow import sources
 from privsvm_bench.workflow.sources import closure, closure_digest
 from tests.processes import run_python
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 LOADED = """
 import importlib, json, sys
 importlib.import_module(sys.argv[1])
