@@ -4,18 +4,14 @@ import multiprocessing
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from multiprocessing.context import BaseContext
 from typing import Any
 
 from tests.scripts import REPOSITORY
 
 
-def exit_codes(
-    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], context: BaseContext | str = "fork"
-) -> list[int]:
+def exit_codes(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], method: str = "fork") -> list[int]:
     """Run a function at once in a process for each tuple of arguments; return how each process ended."""
-    if isinstance(context, str):
-        context = multiprocessing.get_context(context)
+    context = multiprocessing.get_context(method)
     processes = [context.Process(target=function, args=arguments) for arguments in calls]  # type: ignore[attr-defined]
     for process in processes:
         process.start()

@@ -340,8 +340,7 @@ MLFLOW = [
 def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_result: Any) -> None:
     results = [write_result(f"method_{index}", level=0.9 + index / 1000) for index in range(8)]
     # Started once with everything imported, so that each kill hits the logging and not the imports.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(MLFLOW)
+    multiprocessing.set_forkserver_preload(MLFLOW)
     making = log_until(0, False, [], f"sqlite:///{tmp_path}/empty.db", "abc")
     shutil.copy(tmp_path / "empty.db", tmp_path / "counted.db")
     logging = log_until(0, False, results, f"sqlite:///{tmp_path}/counted.db", "abc")
@@ -360,7 +359,7 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
             moment = generator.randint(1, making + logging) if fresh else generator.randint(1, int(0.6 * logging))
             # Every other time in the middle of whatever comes next.
             call = (moment, number % 2 == 0, results, uri, "abc")
-            (code,) = exit_codes(log_until, [call], context)
+            (code,) = exit_codes(log_until, [call], "forkserver")
             assert code in (0, -signal.SIGKILL)
             if code == 0:
                 break  # it was quicker: the rest of this database cannot be killed any more
@@ -385,9 +384,8 @@ def test_killed_at_any_moment_there_are_no_duplicates(tmp_path: Path, write_resu
 
 
 def test_two_processes_at_once_log_each_result_once(tmp_path: Path, new_uri: str, wine_results: Any) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(MLFLOW)
-    assert exit_codes(log_results, [(wine_results, new_uri, "abc")] * 4, context) == [0] * 4
+    multiprocessing.set_forkserver_preload(MLFLOW)
+    assert exit_codes(log_results, [(wine_results, new_uri, "abc")] * 4, "forkserver") == [0] * 4
     assert len(runs_of(new_uri)) == 4
 
 
