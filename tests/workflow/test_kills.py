@@ -41,12 +41,6 @@ def runs(folder: Path) -> Counter:
     return Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
 
 
-def wait_for_jobs(process: subprocess.Popen, number: int) -> None:
-    """Read the output of a run until so many of its jobs have ended."""
-    lines = (line for line in process.stdout if re.match(r" *\d+/\d+  |jobs to run: ", line))
-    next(itertools.islice(lines, number, None), None)
-
-
 def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims: int, rng: random.Random) -> int:
     """Kill processes of one kind as they start; return how many."""
     killed: set[int] = set()
@@ -82,8 +76,10 @@ def test_killed_runs_recover(fresh, finished_once):
             fresh.change("methods.svm.C", 1.0 + 0.001 * attempt)
         command = ["dvc", "repro"] if victim == "dvc" else ["snakemake", "--cores", "2"]
         process = fresh.start(*command)
-        # DVC starts Snakemake once a stage.
-        wait_for_jobs(process, rng.randint(0, 2 if victim == "dvc" else 5))
+        # Wait until so many jobs have ended; DVC starts Snakemake once a stage.
+        n_ended = rng.randint(0, 2 if victim == "dvc" else 5)
+        lines = (line for line in process.stdout if re.match(r" *\d+/\d+  |jobs to run: ", line))
+        next(itertools.islice(lines, n_ended, None), None)
         # The run goes on without a job that is killed, and others follow.
         killed[victim] += kill_in_turn(process, folder, victim, min(4, KILLS // 3) if victim == "job" else 1, rng)
         process.communicate()
