@@ -236,7 +236,11 @@ def test_the_first_screen_answers(write_experiment: Any, open_page: Any, width: 
     assert [[row[:27] for row in rows] for rows in (first["rows"], then["rows"])] == [
         ["Proved methods over all 3 d", f"Best proved method at ε = {epsilon}"] for epsilon in (1, 2)
     ]
-    # A chart opens on five methods.
+    check_quiet(driver)
+
+
+def test_a_chart_opens_on_five_methods(write_experiment: Any, open_page: Any) -> None:
+    driver = open_page(page_of(write_experiment()))
     shown = """const visible = (selector) =>
           [...document.querySelectorAll(selector)].filter((one) => one.getBoundingClientRect().width > 0);
         const names = visible("#summary svg g:has(> title)").map((one) => one.firstChild.textContent);

@@ -34,13 +34,6 @@ def processes_in(folder: Path) -> dict[int, str]:
     return {info["pid"]: " ".join(info["cmdline"] or []) for info in found if info["cwd"] == str(folder)}
 
 
-def runs(folder: Path) -> Counter:
-    """Count the runs that MLflow shows for each record."""
-    client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
-    experiments = [item.experiment_id for item in client.search_experiments()]
-    return Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
-
-
 def kill_in_turn(process: subprocess.Popen, folder: Path, victim: str, n_victims: int, rng: random.Random) -> int:
     """Kill processes of one kind as they start; return how many."""
     killed: set[int] = set()
@@ -98,7 +91,9 @@ def test_killed_runs_recover(fresh, finished_once):
     assert "up to date" in output, output
     assert fresh.nothing_to_do()
     assert not [path for name in ("*.part*", "*.tmp", ".snakemake/start.*") for path in folder.rglob(name)]
-    counted = runs(folder)
+    client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
+    experiments = [item.experiment_id for item in client.search_experiments()]
+    counted = Counter(run.data.tags["record_key"] for run in client.search_runs(experiments, max_results=1000))
     assert set(counted.values()) == {1}
     tracked = read_json(folder / "reports/tracking.json")
     assert {key for methods in tracked.values() for key in methods.values()} <= set(counted)
