@@ -115,13 +115,6 @@ def lock_requirements(path: Path) -> Path:
     return lock
 
 
-def make_worker(python: Path, path: Path, home: str) -> LineWorker:
-    """Return a process in an entry's environment; an empty folder is its home, and it gets no variables but a few."""
-    environment = single_threaded(*{*os.environ} - {"PATH", "LANG"}) | {"HOME": home}
-    # Isolated mode: neither this folder nor the user's packages can be imported.
-    return LineWorker([python, "-I", WORKER, path.resolve()], environment, quiet=True)
-
-
 def make_task(
     statement: Statement, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, n_classes: int, epsilon: float,
     seeds: Sequence[int],
@@ -155,11 +148,14 @@ def score_fit(fit: dict[str, Any], y: np.ndarray, n_classes: int) -> dict[str, f
 
 
 class Workers:
-    """Workers of one entry, as many as cores."""
+    """Processes in an entry's environment, as many as cores; they get an empty folder as home, and few variables."""
 
     def __init__(self, statement: Statement, python: Path, path: Path, home: str) -> None:
         self.statement, self.errors = statement, dict[str, str]()
-        self.all = [make_worker(python, path, home) for _ in range(_CORES)]
+        environment = single_threaded(*{*os.environ} - {"PATH", "LANG"}) | {"HOME": home}
+        # Isolated mode: neither this folder nor the user's packages can be imported.
+        command = [python, "-I", WORKER, path.resolve()]
+        self.all = [LineWorker(command, environment, quiet=True) for _ in range(_CORES)]
         # As many as threads: one is always free.
         self._free = collections.deque(self.all)
         self._pool = ThreadPoolExecutor(_CORES)

@@ -149,8 +149,8 @@ def learning_curve(curves: pd.Series, cells: pd.DataFrame, name: str) -> pd.Seri
     return pd.concat([curves["svm", name], pd.Series(whole, dtype=float)]).sort_index()
 
 
-def compare(cells: pd.DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Compute the rulers of the recommended method, and the gains from public rows, by set and epsilon."""
+def compare(cells: pd.DataFrame) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Compute the rulers of the recommended method (`_FIELDS`), and gains from public rows (`_GAINS`)."""
     curves, rulers, gains = pd.read_csv(CELLS.path).groupby(["entry", "set", "at"]).accuracy.mean(), [], []
     ours = cells[(cells.entry == RECOMMENDED) & (cells.neighbours == "add_remove")]
     for name in (name for name in KINDS if ("svm", name) in curves.index):
@@ -163,8 +163,7 @@ def compare(cells: pd.DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, A
         for epsilon in EPSILONS if here.size else ():
             accuracy, svm, quiet = here[epsilon], curve.iloc[-1], curves["without_noise", name, epsilon]
             numbers = (accuracy, svm, 100.0 * (svm - quiet), 100.0 * (quiet - accuracy), limit)
-            values = (name, KINDS[name], epsilon, train.size, round(rows_worth(accuracy, curve)), *numbers)
-            rulers.append(dict(zip(_FIELDS, values, strict=True)))
+            rulers.append((name, KINDS[name], epsilon, train.size, round(rows_worth(accuracy, curve)), *numbers))
         shape = (train.size - PUBLIC, data.X.shape[1], int((~data.indicators).sum()))
         for epsilon in FEW_EPSILONS if few else ():
             recipe, _ = choose_recipe(*shape, Budget(epsilon=epsilon, delta=DELTA, neighbours="add_remove"))
@@ -174,8 +173,7 @@ def compare(cells: pd.DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, A
                     known = curves[entry, name, epsilon]
                     worth = [round(rows_worth(accuracy, curve)) for accuracy in (alone, known)]
                     centre, gain = recipe.mean_share > 0.0, 100.0 * (known - alone)
-                    found = (entry, name, KINDS[name], epsilon, shape[0], centre, alone, gain, *worth)
-                    gains.append(dict(zip(_GAINS, found, strict=True)))
+                    gains.append((entry, name, KINDS[name], epsilon, shape[0], centre, alone, gain, *worth))
     return rulers, gains
 
 
