@@ -48,8 +48,8 @@ from privsvm_bench.records import NAME_REMEDY, Name, Words
 WORKER = Path(__file__).resolve().parent / "peers" / "enter.py"
 SUBMISSIONS = Path(__file__).resolve().parent / "submissions"
 _CORES = 2
-# Minutes for all fits on the sets, for one fit by the clock of a busy machine, and for the audit.
-_SETS_MINUTES, _FIT_MINUTES, _AUDIT_MINUTES = 30, 10, 10
+# Minutes by the clock for all fits on the sets, for a task (peers/enter.py limits processor time), and for the audit.
+_SETS_MINUTES, _TASK_MINUTES, _AUDIT_MINUTES = 30, 20, 10
 # Trainings that an audit tells apart, from look to look, and how much longer a look takes that confirms a refutation.
 DRAWS, _CONFIRMED = (160, 800, 4000, 20_000, 100_000), 1.7
 # Trainings of a task: on all cores as many as the search looks at, one for so many draws, and at least so many.
@@ -166,7 +166,7 @@ class Workers:
         def run_item(item: Any) -> list[dict[str, Any]]:
             worker = self._free.popleft()
             try:
-                answer = worker.run_task(make(item), 2 * _FIT_MINUTES) or {"error": "did not finish"}
+                answer = worker.run_task(make(item), _TASK_MINUTES) or {"error": "did not finish"}
             finally:
                 self._free.append(worker)
             if answer["error"]:
