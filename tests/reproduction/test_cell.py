@@ -69,11 +69,13 @@ def test_a_cell_is_trained_judged_and_shown_beside_the_committed_one(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_decided_statement_can_be_rerun(name):
+def test_every_decided_statement_can_be_rerun_and_states_its_time(name):
     judged, draws, experiments = judge_committed(name), draws_of([name]), find_experiments("reproduce")
+    times = Sources(REPOSITORY / "reports/reproduce/distributions").parts(RERUNS, name)
     for claim in judged.claims:
         if claim.verdict not in DECIDED:
             continue
+        assert claim.id in times, claim.id
         cells = cells_behind(judged, claim)
         # Without cells of ours the printed numbers alone decide.
         assert cells or all(cell.startswith("printed/") for cell in claim.cells), claim.id
