@@ -5,7 +5,8 @@ import os
 import re
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY
+
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 _BLOCK = re.compile(
     r"(?:^<!-- (runs|not-run): (.*?) -->\n)?^```(sh|bash|console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL

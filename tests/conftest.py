@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import hypothesis
 import pytest
@@ -15,9 +14,8 @@ from privsvm.arithmetic import pin_arithmetic
 from privsvm.errors import PrivSVMError
 from privsvm.registry import estimator_class
 from privsvm.warm_up import cache_key
+from tests.scripts import REPOSITORY
 from tests.waits import PATIENCE
-
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 # Before NumPy and Numba are imported. Small matrix products are many times slower on two threads than on one.
 pin_arithmetic()

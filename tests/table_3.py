@@ -10,8 +10,7 @@ import pytest
 from privsvm_bench.datasets.catalogue import load_catalogue
 from privsvm_bench.datasets.download import fetch_file
 from privsvm_bench.datasets.readers import read_part
-
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY
 
 # Names in the paper, with names and roles in the catalogue.
 TABLE_3 = {

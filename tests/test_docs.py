@@ -4,7 +4,6 @@ import csv
 import doctest
 import importlib
 import re
-from pathlib import Path
 
 import build_site
 import pytest
@@ -14,9 +13,7 @@ from privsvm.base.feature_steps import STEPS
 from privsvm.registry import implementations
 from tests.blocks import PAGES
 from tests.mutants.mutant import MUTANTS
-from tests.scripts import load_script
-
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY, load_script
 
 
 def test_pages_that_only_the_site_has():
@@ -105,7 +102,7 @@ def test_the_sample_report_shows_the_recorded_numbers():
     )
 
 
-LIBRARY = Path(__file__).resolve().parents[1] / "lib"
+LIBRARY = REPOSITORY / "lib"
 WITH_EXAMPLES = [
     ".".join(path.relative_to(LIBRARY).with_suffix("").parts)
     for path in sorted(LIBRARY.rglob("*.py"))

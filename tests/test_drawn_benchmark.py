@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.scripts import load_script
-
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY, load_script
 
 
 def load_bench(name):

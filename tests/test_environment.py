@@ -16,10 +16,9 @@ from packaging.utils import canonicalize_name
 
 import privsvm
 from tests.advisories import report
-from tests.scripts import copy_files
+from tests.scripts import REPOSITORY, copy_files
 from tests.wheel.check import call, oldest_versions, pythons
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 # Further locks by extra, installed on top of LOCK.

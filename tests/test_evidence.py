@@ -1,11 +1,10 @@
 """Sources of tables name the code of every measurement, and the samples that confirmed it."""
 
-from pathlib import Path
-
 import pytest
 
 from privsvm_bench import evidence
 from privsvm_bench.evidence import Sources
+from tests.scripts import REPOSITORY
 
 
 @pytest.fixture
@@ -66,8 +65,7 @@ def test_the_machine_is_described():
 
 
 def test_the_page_of_audits_states_their_sources():
-    repository = Path(__file__).resolve().parents[1]
-    sources, page = Sources(repository / "reports"), (repository / "docs/audits.md").read_text(encoding="utf-8")
+    sources, page = Sources(REPOSITORY / "reports"), (REPOSITORY / "docs/audits.md").read_text(encoding="utf-8")
     entries = sources.entries("audits")
     assert len(entries) > 20
     lines = [line.split(" | ") for line in page.splitlines()]

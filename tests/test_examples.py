@@ -16,8 +16,8 @@ from sklearn.datasets import load_wine
 from privsvm.files import read_json
 from privsvm_bench.jobs.params import check_params
 from tests.blocks import blocks_run_by
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "examples/ppsvm_three_entities"
 
 

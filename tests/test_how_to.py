@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from tests.blocks import REPOSITORY, blocks_run_by
+from tests.blocks import blocks_run_by
+from tests.scripts import REPOSITORY
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import yaml
 from privsvm.errors import PrivSVMError
 from tests.adversarial import count_differences
 from tests.blocks import blocks
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = REPOSITORY / "bench/utility/submissions/diffprivlib_forest/entry.py"
 ENTRIES = yaml.safe_load((REPOSITORY / "tests/entries.yaml").read_text())
 

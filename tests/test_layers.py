@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import REPOSITORY
+
 DOWNWARD, BENCH_DOWNWARD = "Imports of the library run downward", "Imports of the benchmark run downward"
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess:

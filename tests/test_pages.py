@@ -11,7 +11,8 @@ from privsvm.privacy.accountants import account, relation_accounts
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
 from privsvm.privacy.risk import trade_off
-from tests.blocks import REPOSITORY, blocks
+from tests.blocks import blocks
+from tests.scripts import REPOSITORY
 
 BLOCKS = [pytest.param(block, id=f"{block.page}-{block.number}") for block in blocks()]
 # Blocks that nothing runs, with the reasons on their pages.

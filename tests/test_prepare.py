@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+from tests.scripts import REPOSITORY
 
 UV = """#!/bin/sh
 echo "$@" >> uv.log

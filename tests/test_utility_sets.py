@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,9 @@ from privsvm.tables.labels import normalise_label
 from privsvm.tables.schema import parse_schema
 from privsvm.tables.tables import category_codes
 from privsvm_bench.datasets.catalogue import load_catalogue
+from tests.scripts import REPOSITORY
 
-BENCH = Path(__file__).resolve().parents[1] / "bench" / "utility"
+BENCH = REPOSITORY / "bench" / "utility"
 KINDS = json.loads((BENCH / "kinds.json").read_text())
 CATALOGUE = load_catalogue()
 # Sets with bounds from meaning, by schemas.

@@ -1,12 +1,12 @@
 """Compilation ahead of use: all listed modules, into a folder keyed by the sources."""
 
 import os
-from pathlib import Path
 
 from privsvm.warm_up import MODULES, cache_key
 from tests.processes import run_python
+from tests.scripts import REPOSITORY
 
-PACKAGE = Path(__file__).resolve().parents[1] / "lib/privsvm"
+PACKAGE = REPOSITORY / "lib/privsvm"
 
 
 def test_every_module_that_can_be_warmed_is_listed():

@@ -7,20 +7,18 @@ import os
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pytest
 import scipy.stats
 from tests.adversarial import count_differences
+from tests.scripts import REPOSITORY
 
 from privsvm import audit
 from privsvm.auditing.cells import audit_cell
 from privsvm.auditing.neighbours import Pair
 from privsvm.auditing.witnesses import discrete_witness
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # An audit refutes a sound estimator with a probability below (1e-3 / 3000)^2.
 DRAWS = 1500
@@ -185,7 +183,7 @@ def test_half_of_laplace_noise_is_found_at_epsilon_1() -> None:
 
 def test_audits_of_other_packages_match_their_page() -> None:
     """Audits refute the planted and the known violations of packages, and nothing else."""
-    with (ROOT / "reports/audit_peers.csv").open(newline="") as file:
+    with (REPOSITORY / "reports/audit_peers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         assert row["refuted"] == row["expected"] == str(float(row["sure"]) > float(row["epsilon"])), row
@@ -194,7 +192,7 @@ def test_audits_of_other_packages_match_their_page() -> None:
     assert len(known) >= 10
     assert sum(not row["source"] for row in rows) >= 20
     assert len({row["package"] for row in rows}) >= 12
-    page = (ROOT / "docs/audits.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/audits.md").read_text(encoding="utf-8")
     for row in rows:
         shown = f"**{row['low']}**" if row["source"] else f"{int(row['draws']):,} | {row['low']}"
         assert f"| {row['package']} {row['version']} | {row['case']} | {shown} |" in page
@@ -212,7 +210,7 @@ def test_a_sample_of_the_peers_ends_as_listed(
     module: str, case: str, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`make audit-peers` audits all of them with more draws."""
-    monkeypatch.syspath_prepend(ROOT / "bench" / "audit" / "peers")
+    monkeypatch.syspath_prepend(REPOSITORY / "bench" / "audit" / "peers")
     (listed,) = [one for one in importlib.import_module(module).CASES if one.name == case]
     report = audit(listed.make, **{"epsilon": 1.0, **listed.options, "draws": draws})
     assert report.refuted == bool(listed.source), str(report)
@@ -229,9 +227,9 @@ def label_chances(counts: tuple[int, int]) -> np.ndarray:
 
 def test_audits_of_forests_show_no_more_than_the_exact_chances_do() -> None:
     """Trees of the first table and of the second have other rows; docs/join-leaderboard.md has the arithmetic."""
-    page = (ROOT / "docs/join-leaderboard.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/join-leaderboard.md").read_text(encoding="utf-8")
     none, no, yes, both = map(label_chances, ((0, 0), (1, 0), (0, 1), (1, 1)))
-    with (ROOT / "reports/audit_peers.csv").open(newline="") as file:
+    with (REPOSITORY / "reports/audit_peers.csv").open(newline="") as file:
         shown = {row["case"]: float(row["low"]) for row in csv.DictReader(file) if row["refuted"] == "True"}
     for case, leaves, epsilon in (
         ("random forest, a row more", [(no, yes)] * 9 + [(yes, none)], 9 * math.log(2 * math.e - 1) + 0.49),
@@ -244,7 +242,7 @@ def test_audits_of_forests_show_no_more_than_the_exact_chances_do() -> None:
 
 
 def test_a_row_of_a_pair_is_left_out_and_the_labels_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "bench" / "audit" / "peers")
+    monkeypatch.syspath_prepend(REPOSITORY / "bench" / "audit" / "peers")
     (found,) = importlib.import_module("case").pair("", [[1.0]] * 10, [[1.0]] * 9, 1)
     assert count_differences(found) == (1, 0)
     assert found.first[1].tolist()[1:] == found.second[1].tolist()
@@ -253,10 +251,10 @@ def test_a_row_of_a_pair_is_left_out_and_the_labels_follow(monkeypatch: pytest.M
 @pytest.mark.long
 def test_the_forest_of_diffprivlib_is_refuted_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Votes of the nine trees whose label changes follow it. Exact chances would fail once in two million runs."""
-    monkeypatch.syspath_prepend(ROOT / "bench")
+    monkeypatch.syspath_prepend(REPOSITORY / "bench")
     program = f"""
 import sys
-sys.path[:0] = [{str(ROOT / "lib")!r}, {str(ROOT / "bench/audit/peers")!r}]
+sys.path[:0] = [{str(REPOSITORY / "lib")!r}, {str(REPOSITORY / "bench/audit/peers")!r}]
 from on_diffprivlib import CASES
 (case,) = [case for case in CASES if case.name == "random forest, a row more"]
 (pair,) = case.options["pairs"]
@@ -304,7 +302,7 @@ def test_broken(privsvm_audit):
 
 
 def test_one_fixture_makes_one_assertion(tmp_path):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     plugin = project["entry-points"]["pytest11"]["privsvm"]
     (tmp_path / "test_counts.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-q", "test_counts.py"]

@@ -1,11 +1,10 @@
 """The profile for Slurm agrees with the default profile and with the rules."""
 
 import re
-from pathlib import Path
 
 import yaml
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.scripts import REPOSITORY
 
 
 def profile(name):

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.local_server import local_server
+from tests.scripts import REPOSITORY
 
 from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import gzip
 import io
 import re
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from tests.datasets.refusal import refused
 from tests.lines import RECORDS
 from tests.refusals import refusal
+from tests.scripts import REPOSITORY
 
 from privsvm import PublicSchema
 from privsvm.errors import PrivSVMError
@@ -332,7 +332,7 @@ def test_a_packed_table_is_read_by_lines_too(tmp_path):
 
 
 def test_the_page_states_the_rules_that_hold():
-    page = (Path(__file__).resolve().parents[2] / "docs/tables.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/tables.md").read_text(encoding="utf-8")
     for mark in delimited.MISSING - {""}:
         assert f"`{mark}`" in page or f"`{mark.upper()}`" in page or f"`{mark.title()}`" in page or mark == "nan"
     assert f"{delimited.LONGEST_RECORD // 10**6} million characters" in page

@@ -17,6 +17,7 @@ from hypothesis import given
 from tests.archives import content_of
 from tests.fuzz.strategies import fuzzed, little_memory_and_work, mutations
 from tests.guarantees import proved
+from tests.scripts import REPOSITORY
 
 from privsvm.errors import PrivSVMError
 from privsvm.numerics.rows.row_blocks import open_rows
@@ -28,7 +29,6 @@ from privsvm_bench.datasets.catalogue import DataFile, DataPart, DatasetEntry
 from privsvm_bench.datasets.readers import read_part
 from privsvm_bench.jobs.params import read_params
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = [(1.5, -2.0, "a"), (0.1, 3.0, "b"), (0.0, 4e-3, "a"), (2.0, 1e300, "b")]
 CSV = "x,z,kind\n" + "".join(f"{x!r},{z!r},{kind}\n" for x, z, kind in ROWS)
 LIBSVM = "+1 1:1.5 2:-2\n-1 1:0.1 2:3 # comment\n1.0 2:4e-3\n-1 1:2\n"

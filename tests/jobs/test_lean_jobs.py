@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.processes import run_python
+from tests.scripts import REPOSITORY
 
 from privsvm.base.feature_steps import Step
 from privsvm.base.released import ConstantPath, LinearPath
@@ -17,7 +17,6 @@ from privsvm_bench.datasets.prepare import write_prepared
 from privsvm_bench.jobs.job import TrainJob
 from privsvm_bench.jobs.model_files import model_record, save_paths
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = {"dp_accounting", "highspy", "mlflow", "numba", "pandas", "scipy", "sklearn"}
 
 

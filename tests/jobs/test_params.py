@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests import refusals
 from tests.fuzz.strategies import paths, value_at
+from tests.scripts import REPOSITORY
 
 from privsvm.errors import PrivSVMError, printable
 from privsvm_bench.jobs.params import Params, check_params, read_params
@@ -21,7 +22,6 @@ from privsvm_bench.workflow.private_outputs import private_folder
 from privsvm_bench.workflow.session import set_addresses
 
 HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
 TEXT = (REPOSITORY / "params.yaml").read_text()
 
 

@@ -24,6 +24,7 @@ from tests.reporting.synthetic_results import (
     make_prepared,
     make_result,
 )
+from tests.scripts import REPOSITORY
 
 from privsvm.base.released import ConstantPath
 from privsvm.digests import canonical_json
@@ -279,7 +280,7 @@ def test_keys_of_tracked_results_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", RECORDS, ids=lambda form: form.__name__)
 def test_every_key_is_documented(form: type[Any]) -> None:
-    page = (Path(__file__).parents[2] / "docs/files.md").read_text()
+    page = (REPOSITORY / "docs/files.md").read_text()
     words = {word for code in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", code)}
     nested = {"facts": Facts, "curve": RecoveryErrors, "membership": Membership, "witness": Witness, "summary": Summary,
               "cells": AuditCell, "bounds": AuditBound}  # fmt: skip

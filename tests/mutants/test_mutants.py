@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.mutants.mutant import MUTANTS
+from tests.scripts import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 # Names of tests of accuracy, which must not find bugs.
 ACCURACY = re.compile(r"accura|score|agrees_with_liblinear|from_chance", re.IGNORECASE)
 

@@ -8,10 +8,10 @@ import csv
 import importlib.util
 import math
 import re
-from pathlib import Path
 
 import pytest
 from tests.privacy.jax_privacy_values import HEAD, VALUES
+from tests.scripts import REPOSITORY
 
 from privsvm.privacy.lower_bounds import counts_bound, f_dp_bound, limits, one_run_bound
 
@@ -70,8 +70,7 @@ def test_the_table_is_what_jax_privacy_computes():
 
 
 def test_nothing_but_tests_imports_these_packages():
-    repository = Path(__file__).resolve().parents[2]
-    sources = [path for folder in ("lib", "stages", "reproduce") for path in (repository / folder).rglob("*.py")]
+    sources = [path for folder in ("lib", "stages", "reproduce") for path in (REPOSITORY / folder).rglob("*.py")]
     assert len(sources) > 200
     found = re.compile(r"^\s*(import|from) (jax|opendp)", re.MULTILINE)
     assert not [path for path in sources if found.search(path.read_text())]

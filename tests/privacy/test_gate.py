@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.guarantees import SOUND, proved
 from tests.processes import run_python
+from tests.scripts import REPOSITORY
 
 from privsvm.digests import canonical_json
 from privsvm.errors import PrivSVMError
@@ -53,7 +54,7 @@ from privsvm.privacy.statement import AS_GIVEN, BROKEN, FACTS, HOLDS, NEIGHBOURS
 from privsvm.registry import estimator_class, implementations
 from privsvm_bench.records import parse
 
-LIBRARY = Path(__file__).resolve().parents[2] / "lib" / "privsvm"
+LIBRARY = REPOSITORY / "lib" / "privsvm"
 METHODS = [estimator_class(name) for name in implementations()]
 X = np.array([[0.0, 0.1], [0.2, 0.0], [1.0, 0.9], [0.8, 1.0]] * 5)
 Y = np.array(["no", "no", "yes", "yes"] * 5)
@@ -316,10 +317,9 @@ def test_the_sources_hold_no_other_way():
     holders = {
         str(path.relative_to(LIBRARY)): path.read_text(encoding="utf-8") for path in sorted(LIBRARY.rglob("*.py"))
     }
-    repository = LIBRARY.parents[1]
     for folder in ("stages", "reproduce", "bench", "examples"):
-        for path in sorted((repository / folder).rglob("*.py")):
-            holders[str(path.relative_to(repository))] = path.read_text(encoding="utf-8")
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            holders[str(path.relative_to(REPOSITORY))] = path.read_text(encoding="utf-8")
     assert len(holders) > 200
     granting = {name for name, text in holders.items() if "_GRANT" in text}
     assert granting == {"privacy/gate.py"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from synthetic_results import GRID, METHODS, make_condensed_attack, make_guarantee, make_result, results_of, whole
-from tests.scripts import load_script
+from tests.scripts import REPOSITORY, load_script
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.reporting.curve_tables import curve_columns, curve_rows, curves_csv, metrics_record, nearest_epsilon
@@ -171,7 +171,7 @@ def test_a_bad_reference_epsilon_is_one_line(
 
 def test_the_dvc_template_fills_with_every_anchor() -> None:
     vega = pytest.importorskip("dvc_render.vega", reason="DVC is not installed")
-    folder = Path(__file__).parents[2] / ".dvc" / "plots"
+    folder = REPOSITORY / ".dvc" / "plots"
     rows = [{**row, "rev": revision} for revision in ("HEAD", "workspace") for row in curve_rows(whole())]
     renderer = vega.VegaRenderer(
         rows, "curves.csv", x="epsilon", y="accuracy", template="privacy_utility", template_dir=str(folder)
@@ -191,7 +191,7 @@ def test_dvc_names_a_curve_by_its_worst_status() -> None:
             row["status"] = "claimed"
     # An empty number is not 0.
     rows.append(rows[-1] | {"accuracy": ""})
-    template = (Path(__file__).resolve().parents[2] / ".dvc/plots/privacy_utility.json").read_text()
+    template = (REPOSITORY / ".dvc/plots/privacy_utility.json").read_text()
     template = template.replace('"<DVC_METRIC_DATA>"', json.dumps(rows))
     for name, value in {"X": "epsilon", "Y": "accuracy"}.items():
         template = template.replace(f"<DVC_METRIC_{name}>", value)

@@ -13,8 +13,6 @@ from reproduce.engine.measurements import read_measurements
 from reproduce.engine.papers import find_experiments
 from tests.once import make_once
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
 # Settings by paper, and further ones by experiment. Batches of all rows give the noise a closed form.
 SMALL = read_json(Path(__file__).with_name("small.json"))
 

@@ -27,8 +27,7 @@ from reproduce.engine.distributions import LEVELS, merge_distributions, read_dis
 from reproduce.engine.judging import DECIDED, TIMES
 from reproduce.engine.papers import find_experiments
 from tests.processes import run_python
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 ARGUMENTS = ["--reports", str(REPOSITORY / "reports/reproduce")]
 

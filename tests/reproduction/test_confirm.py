@@ -14,8 +14,7 @@ from reproduce.cell import MODULES, draws_of
 from reproduce.engine.context import MissingError
 from reproduce.engine.distributions import read_distributions
 from reproduce.engine.draws import Draws, run_draws
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 REPORTS = REPOSITORY / "reports/reproduce"
 DRAWS = draws_of(list(MODULES))

@@ -9,8 +9,7 @@ from privsvm_bench.datasets.catalogue import resolve
 from reproduce.engine.measurements import Measurement, measure, measurements_csv, merge_measurements, read_measurements
 from reproduce.engine.panels import charts_of
 from reproduce.engine.papers import find_experiments
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 EXPERIMENTS = find_experiments("reproduce")
 

@@ -9,8 +9,7 @@ from reproduce.engine import context as engine
 from reproduce.ppsvm import classifiers, experiments, privacy
 from reproduce.ppsvm import runs as ppsvm_runs
 from reproduce.ppsvm.measurements import alone_errors, improvements, ppsvm_errors
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 SIZES = {"Cleveland Heart": 297, "Ionosphere": 351, "WDBC": 569, "Arrhythmia": 452, "German Credit": 1000,
          "Pima Indians": 768, "Bupa Liver": 345}  # fmt: skip

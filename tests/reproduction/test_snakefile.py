@@ -3,9 +3,10 @@ import json
 import pytest
 
 from reproduce.engine.measurements import read_measurements
+from tests.scripts import REPOSITORY
 
 from ..workflow.conftest import new_workspace
-from .conftest import REPOSITORY, SMALL
+from .conftest import SMALL
 
 pytestmark = pytest.mark.workflow
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.blocks import blocks_run_by
 from tests.reporting.synthetic_results import GRID, make_audit, make_audit_cell, make_result
+from tests.scripts import REPOSITORY
 
 from privsvm_bench import records
 from privsvm_bench.command import main
@@ -17,7 +18,7 @@ from privsvm_bench.records import seal
 from privsvm_bench.tracking.comparison import compare, comparison_latex, read_settings
 
 # Its commands are taken from docs/change.md, from the ```sh block that names this file.
-PAGE = Path(__file__).resolve().parents[2] / "docs/change.md"
+PAGE = REPOSITORY / "docs/change.md"
 
 
 def write(folder, method, status, gaps, dataset="wine", results="data/results", **changes):

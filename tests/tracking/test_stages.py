@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 from tests.processes import refused_by_stage, run_stage
-from tests.scripts import load_script
+from tests.scripts import REPOSITORY, load_script
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import read_params
 
-STAGES = Path(__file__).resolve().parents[2] / "stages"
+STAGES = REPOSITORY / "stages"
 
 
 def track(folder: Path, results: Any) -> subprocess.CompletedProcess[str]:

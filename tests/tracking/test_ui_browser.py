@@ -12,9 +12,9 @@ import pytest
 import yaml
 from servers import free_port, running_server
 from tests.browser import headless_browser, needs_browser
+from tests.scripts import REPOSITORY
 from tests.waits import PATIENCE
 
-PROJECT = Path(__file__).resolve().parents[2]
 CURVES = {
     "svm": "none: svm",
     "majority": "none: majority",
@@ -29,7 +29,7 @@ def running_ui(folder: Path) -> Iterator[dict[str, str]]:
     """Run stages/ui.py in `folder` until its page answers; yields its printed links by name."""
     port = free_port()
     log = folder / "ui.log"
-    command = [sys.executable, str(PROJECT / "stages" / "ui.py"), "--port", str(port)]
+    command = [sys.executable, str(REPOSITORY / "stages" / "ui.py"), "--port", str(port)]
     with running_server(command, port, log):
         yield dict(re.findall(r"^(\S+): (http\S+)$", log.read_text(), flags=re.MULTILINE))
 
@@ -76,7 +76,7 @@ def test_the_link_opens_on_charts_of_the_current_runs(
     # An older run of other parameters must not be drawn.
     log_results([write_result("pmsvm_wp", level=0.6, parameters={"C": 50.0})], uri, "older")
     write_result("pmsvm_wp", level=0.93)
-    params = yaml.safe_load((PROJECT / ".test/params.yaml").read_text())
+    params = yaml.safe_load((REPOSITORY / ".test/params.yaml").read_text())
     params["methods"] = {name: {"implementation": name} for name in CURVES}
     params["methods"]["pmsvm_wp_as_published"]["allow_unsound"] = True
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))

@@ -15,9 +15,7 @@ import yaml
 from privsvm.digests import sha256_of_file
 from privsvm.warm_up import MODULES, warm_up
 from tests.once import make_once
-from tests.scripts import copy_files, list_files
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.scripts import REPOSITORY, copy_files, list_files
 
 SMALL = {
     "datasets": {"wine": {"scaling": "bounds"}, "breast_cancer": {"scaling": "bounds"}},

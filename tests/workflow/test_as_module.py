@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import REPOSITORY, SMALL, Workspace
+from tests.scripts import REPOSITORY
+
+from .conftest import SMALL, Workspace
 
 PAGE = REPOSITORY / "config/README.md"
 

@@ -6,7 +6,9 @@ import shutil
 
 import pytest
 
-from .conftest import OWN_ROWS, REPOSITORY
+from tests.scripts import REPOSITORY
+
+from .conftest import OWN_ROWS
 
 pytestmark = pytest.mark.workflow
 

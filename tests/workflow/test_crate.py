@@ -10,8 +10,7 @@ import yaml
 from privsvm.errors import PrivSVMError
 from privsvm_bench.datasets.catalogue import load_catalogue
 from privsvm_bench.workflow.crate import describe_run
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 
 @pytest.fixture

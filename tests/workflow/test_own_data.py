@@ -9,8 +9,9 @@ from mlflow.tracking import MlflowClient
 
 import privsvm
 from privsvm.files import read_json
+from tests.scripts import REPOSITORY
 
-from .conftest import OWN_ROWS, REPOSITORY, SECRET, SMALL, Workspace
+from .conftest import OWN_ROWS, SECRET, SMALL, Workspace
 
 pytestmark = pytest.mark.workflow
 NUMBERS = ("metrics.json", "curves.csv")

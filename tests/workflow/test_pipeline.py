@@ -11,9 +11,10 @@ import yaml
 
 from privsvm.files import read_json
 from tests.browser import headless_browser, needs_browser
+from tests.scripts import REPOSITORY
 from tests.waits import PATIENCE
 
-from .conftest import REPOSITORY, Workspace
+from .conftest import Workspace
 
 pytestmark = pytest.mark.workflow
 

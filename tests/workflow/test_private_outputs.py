@@ -10,8 +10,7 @@ from privsvm.errors import PrivSVMError
 from privsvm_bench.jobs.params import Params, read_params
 from privsvm_bench.workflow.graph import download_parameters
 from privsvm_bench.workflow.private_outputs import close_folders, private_folder, released_file
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.scripts import REPOSITORY
 
 
 def benchmark(**datasets) -> Params:

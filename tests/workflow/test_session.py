@@ -4,8 +4,7 @@ import pytest
 
 from privsvm.errors import PrivSVMError
 from privsvm_bench.workflow.session import scripts_folder
-
-from .conftest import REPOSITORY
+from tests.scripts import REPOSITORY
 
 
 def test_a_snakefile_without_its_library_and_braces_are_refused(tmp_path, monkeypatch):

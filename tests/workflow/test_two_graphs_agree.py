@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .conftest import REPOSITORY, SMALL
+from tests.scripts import REPOSITORY
+
+from .conftest import SMALL
 
 pytestmark = pytest.mark.workflow
 

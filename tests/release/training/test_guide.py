@@ -9,6 +9,7 @@ import yaml
 from tests.blocks import blocks_run_by
 from tests.release.conftest import in_shell, run
 from tests.release.hospital import SCHEMA, write_table
+from tests.scripts import REPOSITORY
 
 from privsvm.privacy.accounting import gaussian_noise_multiplier
 from privsvm.privacy.events import Gaussian
@@ -17,7 +18,7 @@ from privsvm.privacy.risk import trade_off
 from privsvm.release.training.recipes import LARGEST_DELTA
 from privsvm.tables.schema import parse_schema, read_schema
 
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide.md"
+GUIDE = REPOSITORY / "docs" / "guide.md"
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import csv
 import statistics
-from pathlib import Path
 
 from tests.release.conftest import refusal, run
+from tests.scripts import REPOSITORY
 
 from privsvm import PrivateLinearClassifier
 from privsvm.privacy.gate import default_delta
@@ -12,7 +12,7 @@ from privsvm.release.training.planning import Expected, TableShape, find_real_se
 from privsvm.release.training.recipes import Recipe, Terms, plan_event
 from privsvm.tables.schema import parse_schema
 
-TABLE = Path(__file__).resolve().parents[3] / "reports/utility/leaderboard.csv"
+TABLE = REPOSITORY / "reports/utility/leaderboard.csv"
 
 
 def test_the_nearest_sets_are_shown_as_measured():
