@@ -148,6 +148,8 @@ def test_no_data_and_no_machine_paths_are_tracked():
         if "tests" not in path.relative_to(REPOSITORY).parts:
             text = path.read_text(encoding="utf-8", errors="ignore")
             assert not re.search(r"(^|[^\w.])/(home|root|work|Users)/\w", text), f"an absolute path in {path.name}"
+            # PrivSVM is not on an index: such a command would install somebody else's package.
+            assert not re.search(r"pip install ['\"]?privsvm\b", text), f"{path.name} installs privsvm by its name"
 
 
 def test_no_pickle_and_no_eval_in_the_product():

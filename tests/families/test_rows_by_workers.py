@@ -12,7 +12,7 @@ from privsvm.numerics.rows.row_blocks import RowsByBlock
 # Workers are copies of a process that has imported dask and what trains: each would take two seconds for either.
 if "distributed" not in sys.modules:
     os.environ["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
-distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'privsvm[dask]'")
+distributed = pytest.importorskip("distributed", reason="not installed; requirements-dev.lock has it")
 IMPORTED_BEFORE = [
     "distributed", "distributed.nanny", "pandas", "privsvm.families.moments.centred_training",
     "privsvm.families.gradients.noisy_classifiers",

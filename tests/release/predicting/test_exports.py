@@ -37,7 +37,7 @@ PACKAGES = {"duckdb": ["duckdb"], "duckdb, typed": ["duckdb"], "onnxruntime": ["
 def skip_without(*packages):
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: privsvm[export] and requirements-dev.lock have it")
+        pytest.skip(f"{', '.join(missing)} not installed; requirements-dev.lock has it")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -301,7 +301,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise PrivSVMError("Parquet needs pyarrow: pip install 'privsvm[rows]'") from None
+        raise PrivSVMError("Parquet needs the package pyarrow: run `pip install pyarrow`") from None
     return parquet
 
 

@@ -17,7 +17,7 @@ def _serialization() -> Any:
     try:
         from cryptography.hazmat.primitives import serialization
     except ImportError:
-        raise PrivSVMError("signatures need the package cryptography: run `pip install privsvm[sign]`") from None
+        raise PrivSVMError("signatures need the package cryptography: run `pip install cryptography`") from None
     return serialization
 
 

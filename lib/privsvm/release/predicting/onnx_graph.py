@@ -33,7 +33,7 @@ def _onnx() -> Any:
         import onnx.helper
         import onnx.numpy_helper
     except ImportError:
-        raise PrivSVMError("ONNX needs the package onnx: run `pip install privsvm[export]`") from None
+        raise PrivSVMError("ONNX needs the package onnx: run `pip install onnx`") from None
     return onnx
 
 

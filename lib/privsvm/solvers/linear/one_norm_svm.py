@@ -20,7 +20,7 @@ import scipy.sparse
 try:
     import highspy
 except ImportError:
-    raise ImportError("linear programs need the package highspy: run `pip install privsvm[workflow]`") from None
+    raise ImportError("linear programs need the package highspy: run `pip install highspy`") from None
 
 from privsvm.errors import PrivSVMError
 
