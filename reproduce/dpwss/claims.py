@@ -40,10 +40,12 @@ def best_of(runs: int, item: Distribution) -> Distribution:
 def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]:
     """Subtract WSS2's numbers from DPWSS's, relate the largest errors to imbalance, and compare spreads of runs.
 
-    ``less WSS2`` has means of five runs, and ``better of two`` the better objective of two at sigma .7.
+    ``less WSS2`` has means of five runs, and ``better of two`` the better objective of two at sigma .7; ``one run``
+    counts the objectives of single runs that are within two of WSS2's.
     """
     numbers: dict[str, float] = {}
     errors: dict[str, float] = {}
+    near: list[bool] = []
     for (dataset, setting, metric), points in group_cells("mean/*/DPWSS/*/*", distributions).items():
         base = distributions.get(_base(dataset, setting, metric))
         if base is None:
@@ -53,12 +55,15 @@ def derive(distributions: Mapping[str, Distribution]) -> dict[str, Distribution]
         if metric in CAPABILITY and ";epsilon=1;" in setting:
             errors[dataset] = max(errors.get(dataset, 0.0), abs(gap))
         single = distributions.get(cell_id(dataset, "DPWSS", setting, metric))
-        if single is not None and metric == "objective" and "sigma=0.7" in setting:
-            numbers[f"better of two/{dataset}/{setting}/{metric}"] = best_of(2, single).median - base.median
+        if single is not None and metric == "objective":
+            near.append(abs(single.median - base.median) <= 2.0)
+            if "sigma=0.7" in setting:
+                numbers[f"better of two/{dataset}/{setting}/{metric}"] = best_of(2, single).median - base.median
     for dataset, error in errors.items():
         imbalance = distributions.get(cell_id(dataset, "", "", "imbalance ratio"))
         if imbalance is not None:
             numbers |= {f"largest error/{dataset}": error, f"imbalance/{dataset}": abs(math.log(imbalance.median))}
+    numbers |= {"one run/settings": len(near), "one run/within two": sum(near)}
     return {cell: constant(cell, number) for cell, number in (numbers | _spreads(distributions)).items()}
 
 

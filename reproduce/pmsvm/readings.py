@@ -1,8 +1,9 @@
 """Readings of gradient columns on which the paper and its released files disagree.
 
-Stored scripts name several losses "svm": ``main-opacus-decay-bs.py`` and ``main-opacus-decay-resnet.py`` have softmax,
-``main-opacus-resnet.py`` has PyTorch's ``multi_margin_loss``, and ``train.py`` imports one of M3SVM. The script that
-the notebooks call, ``main-opacus.py``, is not stored. Each column is judged by the reading that fits it best.
+Stored scripts name several losses "svm": ``main-opacus-decay-bs.py``, which trains the linear layer, and
+``main-opacus-decay-resnet.py`` have softmax, ``main-opacus-resnet.py`` has PyTorch's ``multi_margin_loss``, and
+``train.py`` imports one of M3SVM. The script that the notebooks call, ``main-opacus.py``, is not stored. Each column is
+judged by the reading that fits it best.
 """
 
 from __future__ import annotations
@@ -140,11 +141,12 @@ def judge_clipping(judgements: Mapping[str, Judgement], distributions: Pool) -> 
     fits = _fit_groups(judgements, "Table 11", lambda number: number.setting.rpartition("=")[2], distributions)
     ratios = {batch: fit["clip=10"] - fit["clip=1"] for batch, fit in fits.items()}
     wrong = {batch: ratio for batch, ratio in ratios.items() if ratio > STRONG_RATIO}
-    found = f"the columns of batches {', '.join(wrong)} fit the clipping norm 10"
+    sizes = ", ".join(wrong)
+    found = f"{len(wrong)} columns of Table 11 (batch sizes {sizes}) fit a clipping norm of 10 better than the text's 1"
     ratio = f" (log likelihood ratio {min(wrong.values(), default=0.0):.0f} or more)"
     claim = statement(
         "clip-of-batches", "Section 5.1; Table 11", "all columns of Table 11 have the clipping norm 1",
         not wrong if ratios else None, found + ratio if wrong else "no column fits the clipping norm 10 better",
-        brief=f"in Table 11 {found}" if wrong else "",
+        brief=found if wrong else "",
     )  # fmt: skip
     return dataclasses.replace(claim, cells=("*/PMSVM-AGP/epsilon=~;batch=*/accuracy",))

@@ -122,13 +122,12 @@ def attack(experiment: Experiment, results: Results) -> Iterator[Measurement]:
 
 
 def unmixing(experiment: Experiment, results: Results) -> Iterator[Measurement]:
-    """Share of columns that a block alone gives, and that a random rotation gives; the error of lone columns."""
+    """Share of columns that a block alone gives, and that a random rotation gives; apart, the error of lone columns."""
     for job, result in finished_jobs(experiment, results):
         members = result["entities"]
         kernel, setting = f"{KERNEL_NAMES[job['kernel']]} kernel", f"{job['entities']} entities"
         for metric, key in (("columns found", "correlations"), ("columns found by rotation", "control")):
-            # A lone column cannot be turned: it counts as not found there.
-            values = [value for entity in members for value in entity.get(key, [0.0])]
+            values = [value for entity in members if "error" not in entity for value in entity[key]]
             yield from measure("alone", job["dataset"], kernel, setting,
                                **{metric: statistics.fmean(value > _FOUND for value in values)})  # fmt: skip
         errors = [entity["error"] for entity in members if "error" in entity]

@@ -395,6 +395,13 @@ def test_openings_say_what_the_verdicts_say(judged):
         assert "{" not in paper.paragraph
 
 
+def test_errors_of_single_runs_are_those_of_the_table_of_readings(judged):
+    (readings,) = judged["dpwss"].comparisons
+    holds, total = (sum(int(row[1].split(" of ")[part]) for row in readings.lines[:2]) for part in (0, 1))
+    (claim,) = (claim for claim in judged["dpwss"].claims if claim.id == "within-two")
+    assert f"{holds} of {total} if single runs do" in claim.ours
+
+
 def test_trends_of_numbers_that_were_measured_once():
     rng = np.random.default_rng(4)
     once = {"statistic": SINGLE, "runs": 1}

@@ -354,7 +354,7 @@ def test_the_statement_on_clipping_turns_with_the_data(committed):
     assert judge_clipping(rows, planted(0.0, 0.2, of=numbers)).verdict == "agrees"
     full = [number for number in numbers if number.setting.endswith("batch=full")]
     claim = judge_clipping(rows, {**planted(0.0, 0.2, of=numbers), **planted(0.2, 0.0, of=full)})
-    assert (claim.verdict, "batches full fit" in claim.ours) == ("refuted", True)
+    assert (claim.verdict, "(batch sizes full) fit" in claim.ours) == ("refuted", True)
 
 
 def test_equal_programs_do_not_lose_against_each_other(committed):

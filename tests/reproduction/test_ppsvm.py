@@ -223,6 +223,14 @@ def test_an_attack_without_enough_rows_is_not_exact():
     assert set(errors) == {(0.7,)}
 
 
+def test_lone_columns_count_for_neither_share():
+    experiment = experiments.EXPERIMENTS["ppsvm_unmixing"]
+    several, lone = {"correlations": [0.999, 0.5], "control": [0.4, 0.3]}, {"correlations": [1.0], "error": 1.0}
+    results = {job: {"entities": [several, lone]} for job in experiment.all_jobs()}
+    found = {(item.cell.rpartition("/")[2], *item.values) for item in experiment.measurements(results)}
+    assert found == {("columns found", 0.5), ("columns found by rotation", 0.0), ("largest error of lone columns", 1.0)}
+
+
 class Independent(engine.Context):
     """Seven independent columns: of two values each, or normal ones."""
 
