@@ -39,4 +39,7 @@ def sources_table(sources: Any, tables: Sequence[str], title: Callable[[str], st
             seconds = sources.seconds(name, entry)
             time = f"{statistics.median(seconds):.2f}" if seconds else ""
             rows.append([title(entry), name, time, sources.sentence(name, entry)])
-    return markdown_table(["entry", "table", "seconds", "source"], rows)
+    header = ["entry", "table", "seconds", "source"]
+    # Columns that tell nothing apart.
+    keep = [place for place in range(4) if place in (0, 3) or len({row[place] for row in rows}) > 1]
+    return markdown_table([header[place] for place in keep], [[row[place] for place in keep] for row in rows])

@@ -198,7 +198,10 @@ def accuracy_by_rows(cells: pd.DataFrame) -> str:
         texts = [f"{_points(inside[epsilon].median())} ({_points(inside[epsilon].max())})" for epsilon in epsilons]
         rows.append([words, str(len(inside)), *texts])
     header = ["training rows", "sets", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
-    return f"{markdown_table(header, rows)}\n\nMedian over the sets, and in parentheses the set that loses most."
+    return (
+        f"{markdown_table(header, rows)}\n\nMedian over sets that chose the numbers of its rule, under `add_remove`; "
+        "in parentheses the set that loses most."
+    )
 
 
 def distances(cells: pd.DataFrame, names: Sequence[str]) -> str:
@@ -412,7 +415,7 @@ def judge_blocks() -> list[str]:
         return []
     ranked = [title(str(entry)) for entry in cells.entry.unique() if entry not in (*REFERENCES, *VARIANTS)]
     return [
-        f"Judge ({len(JUDGE)}), among {', '.join(ranked)}; others were not run, or not on all sets. {judged_text()}",
+        f"Judge ({len(JUDGE)}), among {'; '.join(ranked)}. Others were not run, or not on all sets. {judged_text()}",
         standing(cells, JUDGE, JUDGED),
     ]
 
@@ -451,26 +454,31 @@ def _place(values: pd.DataFrame) -> str:
     return f"{'first' if place == 1 else f'number {place}'} of {len(ranks)}"
 
 
+def _distance(gaps: pd.Series) -> str:
+    """Write the median distance to an SVM without privacy."""
+    median = round(gaps.median(), 1)
+    return f"{abs(median):.1f} points {'higher' if median < 0 else 'lower'}"
+
+
 def with_sentences(readme: str, cells: pd.DataFrame) -> str:
     """Replace the sentences on accuracy in the README."""
     names = [name for group in names_of(cells).values() for name in group]
     values = accuracies(under(cells, "add_remove"), 1.0, names)
-    gaps, sizes = gaps_to_svm(cells)[[1.0]], []
-    for words, group in by_rows(gaps).items():
-        median = round(group[1.0].median(), 1)
-        sizes.append(f"{abs(median):.1f} points {'higher' if median < 0 else 'lower'} with {words} rows")
+    gaps = gaps_to_svm(cells)[1.0]
+    sizes = [f"{_distance(group)} with {words} rows" for words, group in by_rows(gaps).items()]
     guess = trade_off(Gaussian(gaussian_noise_multiplier(1.0, DELTA)), "add_remove").guess(0.5)
     chose = len(values.index.intersection(CHOOSE))
     judges = judge_cells()
-    judged = "no rule was run on the sets that judge"
+    compared = f"on {len(gaps)} sets that chose its numbers {', '.join(sizes)} (medians)"
+    ranked = f"{_place(values)} private ones on {len(values)} sets, {chose} of which chose its numbers"
     if not judges.empty:
-        judged = f"{_place(accuracies(under(judges, 'add_remove'), 1.0, JUDGE))} on {len(JUDGE)} sets that judge it"
+        compared = f"{_distance(gaps_to_svm(judges)[1.0])} on {len(JUDGE)} sets that judge the rule, and {compared}"
+        judged = _place(accuracies(under(judges, "add_remove"), 1.0, JUDGE))
+        ranked = f"{ranked}, and {judged} on the sets that judge it"
     sentences = (
-        f"At epsilon 1, a guess whether a row was used is right at most {math.ceil(100 * guess)} times in 100 "
-        f"([risks](docs/epsilon.md)). Compared with a linear SVM without privacy, accuracy is {', '.join(sizes)} "
-        f"(medians of {len(gaps)} real sets); by mean rank the classifier is {_place(values)} private ones on "
-        f"{len(values)} sets, {chose} of which chose the numbers of its rule, and {judged} "
-        "([leaderboard](docs/leaderboard.md))."
+        "At epsilon 1 under `add_remove`, a guess whether a row was used is right at most "
+        f"{math.ceil(100 * guess)} times in 100 ([risks](docs/epsilon.md)). Compared with a linear SVM without privacy "
+        f"accuracy is {compared}. By mean rank the classifier is {ranked} ([leaderboard](docs/leaderboard.md))."
     )
     return with_section(readme, *_ACCURACY, textwrap.fill(sentences, 128))
 

@@ -81,7 +81,7 @@ def reference(cells: pd.DataFrame, entry: str) -> pd.Series:
     return cells[cells.entry == entry].set_index(["set", "split"]).accuracy
 
 
-def gaps_to_svm(cells: pd.DataFrame, relation: str = "replace_one") -> pd.DataFrame:
+def gaps_to_svm(cells: pd.DataFrame, relation: str = "add_remove") -> pd.DataFrame:
     """Compute points below the SVM without privacy, by set and epsilon; means over splits."""
     values = curves(cells, RECOMMENDED, relation)
     gaps = 100.0 * values.rsub(reference(cells, "svm").reindex(values.index), axis=0)

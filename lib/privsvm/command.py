@@ -103,6 +103,8 @@ def _release(options: argparse.Namespace) -> int:
     declared, target = read_schema(options.schema, options.dataset), _risk_target(options)
     if options.epsilon is None and target is None:
         raise PrivSVMError("--epsilon: give it, or the risk to accept as --guess or --true-positives")
+    if declared.person and options.neighbours == "replace_one":
+        raise PrivSVMError("--neighbours replace_one: persons are added and removed with their rows; leave it out")
     terms = Terms(options.epsilon, options.delta, options.neighbours, hold_back=options.hold_back, after=options.after)
     terms = terms if target is None else terms_of_risk(target, declared, terms)
     ledger = _ledger_of(options)
@@ -501,7 +503,7 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--neighbours",
         choices=["add_remove", "replace_one"],
         default="add_remove",
-        help="hide whether a row is there (the default), or what a row holds: then the number of rows is public",
+        help="hide whether a row, or a person, is there, or what a row holds: then the number of rows is public",
     )
     release.add_argument(
         "--budget",

@@ -136,7 +136,7 @@ class Sources:
         first, *_, last = sorted(item["date"] for item in source["measured"] * 2)
         days = f"measured on {last}" if first == last else f"measured from {first} to {last}"
         if "confirmed" not in source:
-            return f"{days}, never confirmed"
+            return f"{days}, not drawn again since"
         sample = source["confirmed"]
         cells = "1 cell" if sample["cells"] == 1 else f"{sample['cells']} cells"
         return f"{days}, confirmed on {sample['date']} by {cells} (largest difference {sample['difference']:g})"

@@ -71,7 +71,7 @@ def test_a_sample_confirms_what_other_code_measured(toy, capsys):
     for table, dataset in (("toy", "a"), ("toy_means", "a"), ("toy", "b")):
         stated = sources.entries(table)[dataset]["confirmed"]
         assert (stated["code"], stated["cells"], stated["difference"]) == (_plan("a").code, 1, 0.0)
-    assert capsys.readouterr().out.count("never confirmed") == 0
+    assert capsys.readouterr().out.count("not drawn again since") == 0
     # Now nothing is stale.
     confirm_toy()
     assert capsys.readouterr().out == ""

@@ -268,4 +268,6 @@ def check_settings(name: str, settings: Mapping[str, Any], user_supplied: bool) 
     for key in settings:
         if not user_supplied and key in OwnSettings.model_fields and key not in Settings.model_fields:
             raise PrivSVMError(f"datasets.{name}.{key}: only for own data; remove it or add `path` or `url`")
+    if settings.get("share") is not None and settings.get("path") is None:
+        raise PrivSVMError(f"datasets.{name}.share: what has a `url` counts as public; put it into data/own, as `path`")
     return check_model(OwnSettings if user_supplied else Settings, dict(settings), f"datasets.{name}")

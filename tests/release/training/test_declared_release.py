@@ -62,6 +62,15 @@ def test_the_card_states_the_rules(messy):
     assert "of each person's rows in the file, the latest 1 by seen count" in text
 
 
+def test_a_person_is_not_replaced(messy, tmp_path):
+    command = ("release", "--data", messy / "t.csv", "--schema", messy / "s.yaml", "--out", tmp_path / "m",
+               "--epsilon", 1, "--neighbours", "replace_one", "--ledger", tmp_path / "ledger")  # fmt: skip
+    code, _, err = run(*command)
+    assert code == 1
+    assert err.startswith("error: --neighbours replace_one: persons are added and removed")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_new_rows_are_read_by_the_rules(messy, tmp_path):
     model = privsvm.load(messy / "model")
     clean = pd.DataFrame({
