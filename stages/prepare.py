@@ -34,8 +34,13 @@ def main(argv: list[str] | None = None) -> None:
         return
 
     # Lazy, so that a wrong name is reported at once.
+    from privsvm.tables.inspection import inspect_table
+    from privsvm.tables.schema import parse_schema
     from privsvm_bench.datasets.prepare import prepare, write_prepared
 
+    if entry.user_supplied and entry.schema is not None:
+        # Cells that cannot be read are filled in.
+        print(*inspect_table(raw[0], parse_schema(entry.schema)), sep="\n")
     arrays, description = prepare(entry, options.raw, job.protocol, job.seed, job.experiment)
     write_prepared(options.output, options.description, arrays, description)
     finished.keep()

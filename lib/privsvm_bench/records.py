@@ -572,16 +572,17 @@ def _audit_witness(cell: AuditCell) -> Witness:
 
 
 def with_audits(results: Sequence[Result], audits: Iterable[AuditRecord]) -> list[Result]:
-    """Add the witness of a method's audit to its claims that have none and whose stated epsilon was audited."""
+    """Add the witness of a method's audit to its claims at the audited epsilons, unless their own shows as much."""
     cells: dict[tuple[str, float, str | None], AuditCell] = {
         (record.method, cell.epsilon, cell.relation): cell for record in audits for cell in record.cells
     }
 
     def add_witness(method: str, guarantee: Guarantee) -> Guarantee:
         cell = cells.get((method, guarantee.epsilon_requested, guarantee.neighbours))
-        if guarantee.status != "claimed" or guarantee.witness is not None or cell is None or cell.status != "claimed":
+        if guarantee.status != "claimed" or cell is None or cell.status != "claimed":
             return guarantee
-        return dataclasses.replace(guarantee, witness=_audit_witness(cell))
+        own, drawn = guarantee.witness, _audit_witness(cell)
+        return guarantee if own and own.epsilon >= drawn.epsilon else dataclasses.replace(guarantee, witness=drawn)
 
     return [
         dataclasses.replace(result, guarantees=tuple(add_witness(result.method, one) for one in result.guarantees))

@@ -53,8 +53,10 @@ def describe_findings(record: str) -> str:
     content = json.loads(Path(record).read_text(encoding="utf-8"))
     if "cells" in content:
         refuted = dict.fromkeys(f"{cell['epsilon']:g}" for cell in content["cells"] if cell["refuted"])
+        relations = dict.fromkeys(cell["relation"] for cell in content["cells"] if cell["refuted"])
         failed = f", audit failed {content['problem']}" if content["problem"] else ""
-        return (f", refuted at epsilon {', '.join(refuted)}" if refuted else "") + failed
+        found = f", refuted at epsilon {', '.join(refuted)} under {' and '.join(relations)}" if refuted else ""
+        return found + failed
     means = content["summary"]["accuracy"]["mean"]
     return f", accuracy {min(means):.3f}" + (f" to {max(means):.3f}" if len(means) > 1 else "")
 

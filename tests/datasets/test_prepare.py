@@ -381,6 +381,23 @@ def test_own_data_from_settings_to_splits(tmp_path):
         np.testing.assert_allclose(prepared.scaled(np.array([40]), 0), [[0.0, -1.0]], atol=1e-15)
 
 
+def test_the_log_says_what_a_schema_fills_in(tmp_path):
+    source, output = tmp_path / "people.csv", tmp_path / "people.npz"
+    source.write_text(
+        "age,died\n" + "".join(f"{'n.d.' if row % 3 else row},{'yes' if row % 2 else 'no'}\n" for row in range(60))
+    )
+    schema = {"label": "died", "classes": ["no", "yes"], "prescaled": False,
+              "columns": {"age": {"bounds": [0, 100], "fill": 50}}}  # fmt: skip
+    settings = {"path": str(source), "schema": schema}
+    download_raw("people", "people.csv", tmp_path / "raw/people.csv", settings)
+    parameters = {"settings": settings, "protocol": HOLDOUT, "seed": 3, "experiment": "benchmark"}
+    command = ["prepare.py", "--dataset", "people", "--raw", tmp_path / "raw", "--output", output]
+    done = run_stage(*command, "--description", tmp_path / "people.json", "--parameters", json.dumps(parameters))
+    assert done.returncode == 0, done.stderr
+    assert "age: 40 values cannot be read, such as 'n.d.'; they count as the fill value" in done.stdout
+    assert load_prepared(output).description["missing"]["rule"] == "filled in by the schema"
+
+
 def test_first_line_of_own_data_is_not_lost(tmp_path):
     """A table without header is not read as if it had one, unless somebody says so."""
     source = tmp_path / "t.csv"

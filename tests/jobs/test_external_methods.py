@@ -140,7 +140,7 @@ def test_a_class_that_states_its_epsilon(package):
         assert (guarantee.status, guarantee.epsilon_requested, guarantee.delta) == ("claimed", epsilon, 1e-5)
         assert guarantee.epsilon_proved == math.inf
         assert "only its predictions for the test rows are stored" in guarantee.mechanism
-        assert "nothing of it is checked" in guarantee.reason
+        assert "nothing proves it here" in guarantee.reason
         assert guarantee.reference.startswith("package foreign_centroids, sources ")
     # The class has no decision values, so its predictions are scores of 0 and 1.
     assert set(np.unique(path.predicted_scores)) == {0.0, 1.0}

@@ -101,7 +101,7 @@ def test_own_tables_meet_every_method_or_a_reason():
     jobs = checked.train_jobs()
     missing = {method for method in checked.methods if (method, "sensors") not in jobs}
     assert missing == {"ppsvm_linear", "ppsvm_gaussian"}
-    assert "sensors: ppsvm_linear, ppsvm_gaussian (`datasets` in params.yaml: breast_cancer)" in (checked.left_out())
+    assert "sensors: ppsvm_linear, ppsvm_gaussian (datasets in params.yaml: breast_cancer)" in (checked.left_out())
     assert "digits: dpsvmdvp (its models hold support vectors for every pair of digits)" in checked.left_out()
     # Each pair runs or has its line.
     said = sum(line.split(" (")[0].count(",") + 1 for line in checked.left_out())

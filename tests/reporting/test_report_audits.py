@@ -1,5 +1,6 @@
 """The chart of claimed against audited epsilons, second after utility, and its words on proofs and claims."""
 
+import dataclasses
 import math
 import re
 from xml.etree import ElementTree
@@ -7,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import make_audit, make_audit_cell, make_result, results_of
 
+from privsvm.privacy.statement import Witness
 from privsvm_bench.charts import BLUE, AuditBar, audit_bars
 from privsvm_bench.palette import CLAIMED, Look
 from privsvm_bench.records import with_audits
@@ -111,3 +113,13 @@ def test_a_claim_takes_its_witness_from_the_audit_of_its_method() -> None:
     # Under another relation an audit says nothing of the claim.
     other = [make_audit("bad", make_audit_cell("claimed", 1.0, 5.0, relation="add_remove"))]
     assert page_context(with_audits(results, other))["claims"][0]["headline"] is None
+
+
+@pytest.mark.parametrize("own", [0.8, 7.0])
+def test_a_weaker_witness_of_the_rows_hides_no_audit(own: float) -> None:
+    (result,) = results_of(make_result("wine", "bad", "claimed", (1.0, 2.0)))
+    witness = Witness(epsilon=own, neighbours="replace_one", description="these rows")
+    guarantees = tuple(dataclasses.replace(guarantee, witness=witness) for guarantee in result.guarantees)
+    (claim,) = page_context(with_audits([dataclasses.replace(result, guarantees=guarantees)], AUDITS))["claims"]
+    assert [audit["found"] for audit in claim["audits"]] == [max(own, 5.0), own]
+    assert claim["headline"]["rows"] == ("wine" if own > 5.0 else "made-up rows")

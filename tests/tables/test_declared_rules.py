@@ -157,7 +157,7 @@ def test_inspection_tells_marks_from_mistakes(tmp_path):
         "dose: 1 values are missing; they count as the fill value",
         "dose: 1 values lie outside the bounds, such as '12'; each counts as the nearer end",
         "sex: 1 values are none of the categories, such as 'x'; they count as 'other'",
-        "sex: 1 values are missing",
+        "sex: 1 values are missing; they count as 'other'",
         "day: 1 values are missing; they count as the fill value",
         "day: 1 values are two dates by two formats, such as '03/04/2020'; the first format counts",
         "smoker: 1 values cannot be read, such as 'maybe'; they count as the fill value",

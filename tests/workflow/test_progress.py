@@ -88,10 +88,14 @@ def test_an_evaluation_shows_its_accuracy_unless_private(run, tmp_path, folder, 
 def test_an_audit_shows_a_refutation_and_a_failure(run, tmp_path):
     for refuted, problem, ending in (
         ([], None, "so far"),
-        ([1.0, 4.0], None, ", refuted at epsilon 1, 4"),
-        ([4.0], "at epsilon 1: too few rows", ", refuted at epsilon 4, audit failed at epsilon 1: too few rows"),
+        ([1.0, 4.0], None, ", refuted at epsilon 1, 4 under add_remove"),
+        (
+            [4.0],
+            "at epsilon 1: few rows",
+            ", refuted at epsilon 4 under add_remove, audit failed at epsilon 1: few rows",
+        ),
     ):
-        cells = [{"epsilon": epsilon, "refuted": epsilon in refuted} for epsilon in (1.0, 4.0)]
+        cells = [{"epsilon": one, "relation": "add_remove", "refuted": one in refuted} for one in (1.0, 4.0)]
         (tmp_path / "svm.json").write_text(json.dumps({"cells": cells, "problem": problem}))
         run.start(7, "audit", output=["svm.json"])
         assert run.finish(7).endswith(f"{ending}\n")

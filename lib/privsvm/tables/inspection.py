@@ -99,7 +99,7 @@ def _about_categories(name: str, column: Column, values: Sequence[str], read: np
     missing = len(unread) - len(unknown)
     bucket = "no category at all" if column.unknown is None else repr(column.unknown)
     words = f"{name}: {len(unknown)} values are none of the categories{_such_as(unknown)}; they count as {bucket}"
-    return [words] * bool(unknown) + [f"{name}: {missing} values are missing"] * bool(missing)
+    return [words] * bool(unknown) + [f"{name}: {missing} values are missing; they count as {bucket}"] * bool(missing)
 
 
 def _about_numbers(

@@ -97,7 +97,7 @@ def prepare(
         "parts": list(roles),
         "scaling": scaling,
         "missing": {
-            "rule": entry.missing,
+            "rule": entry.missing if entry.schema is None else "filled in by the schema",
             "rows_dropped": int((~kept_rows).sum()),
             "columns_dropped": np.flatnonzero(~kept_columns).tolist(),
         },

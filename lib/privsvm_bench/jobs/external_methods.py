@@ -155,7 +155,7 @@ class ForeignMethod:
             epsilon_requested=epsilon,
             delta=float(self.delta or 0.0) if "delta" in self.accepted else 0.0,
             randomness="seeded" if "random_state" in self.accepted else None,
-            reason="a class of another package states the epsilon; nothing of it is checked here, nor the relation "
-            "between data sets that it has in mind",
+            reason="a class of another package states the epsilon, and nothing proves it here; it is audited under the "
+            "relation of `privacy.neighbours`, whichever it has in mind",
             reference=reference,
         )

@@ -144,7 +144,7 @@ class Params(Section):
         """Say why a method does not run on a dataset; None where it runs."""
         entry = self.methods[method]
         if entry.datasets is not None and dataset not in entry.datasets:
-            return f"`datasets` in params.yaml: {', '.join(entry.datasets)}"
+            return f"datasets in params.yaml: {', '.join(entry.datasets)}"
         return (entry.except_ or {}).get(dataset)
 
     def left_out(self) -> list[str]:

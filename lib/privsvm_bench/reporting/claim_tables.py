@@ -104,6 +104,8 @@ def _audit(dataset: str, stated: float, guarantee: Guarantee) -> dict[str, Any]:
     witness = guarantee.witness
     return {
         "dataset": dataset,
+        # A sampled witness is of an audit.
+        "rows": dataset if witness is None or witness.confidence is None else "made-up rows",
         "stated": stated,
         "found": witness.epsilon if witness else None,
         "verdict": _claim_verdict(guarantee),

@@ -15,7 +15,7 @@ from privsvm_bench.reporting.curve_tables import nearest_epsilon
 from privsvm_bench.reporting.results import by_status, group_by
 from privsvm_bench.reporting.text import percent_score, score_text, short_number, unique
 
-# No better than the majority class, within this much.
+# No better than guessing, within this much.
 _WORTHLESS = 0.005
 
 
@@ -135,5 +135,6 @@ def _best_row(
     without = references["svm"].value("accuracy", "mean", 0) if "svm" in references else None
     row["best"]["loss"] = None if without is None else 100.0 * (without - mean)
     majority = references["majority"].value("accuracy", "mean", 0) if "majority" in references else None
-    row["worthless"] = majority is not None and mean <= majority + _WORTHLESS
+    # Where classes are even, the majority of the training rows is not that of the test rows.
+    row["worthless"] = mean <= max(majority or 0.0, 1.0 / result.n_classes) + _WORTHLESS
     return row

@@ -12,7 +12,7 @@ from typing import Any
 from privsvm.digests import sha256_of_file
 from privsvm_bench.evidence import describe_commit
 
-PACKAGES = ("privsvm", "numpy", "scipy", "scikit-learn", "numba", "dp-accounting", "snakemake", "dvc", "mlflow")
+PACKAGES = ("privsvm", "numpy", "scipy", "scikit-learn", "numba", "dp-accounting", "snakemake", "dvc", "mlflow-skinny")
 
 
 def _version(package: str) -> str:
