@@ -32,6 +32,14 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.load_profile("repeatable")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def ledger_of_the_tests(tmp_path_factory):
+    """Leave the ledger and the inspections of whoever runs the tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIVSVM_LEDGER", str(tmp_path_factory.mktemp("home") / "ledger.jsonl"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def utility():
     """Load modules of bench/utility, which is no package."""
