@@ -10,6 +10,9 @@ from privsvm_bench.jobs.job import PrepareJob
 from privsvm_bench.workflow.finished import FinishedJob
 from privsvm_bench.workflow.stage import read_job, run
 
+# A larger table is prepared without a look at its cells.
+_MOST_BYTES = 1 << 28
+
 
 def main(argv: list[str] | None = None) -> None:
     """Prepare the dataset."""
@@ -39,8 +42,9 @@ def main(argv: list[str] | None = None) -> None:
     from privsvm_bench.datasets.prepare import prepare, write_prepared
 
     if entry.user_supplied and entry.schema is not None:
-        # Cells that cannot be read are filled in.
-        print(*inspect_table(raw[0], parse_schema(entry.schema)), sep="\n")
+        # Cells that cannot be read are filled in. Looking at them takes about ten times the file in memory.
+        small = raw[0].stat().st_size <= _MOST_BYTES
+        print(*(inspect_table(raw[0], parse_schema(entry.schema)) if small else ["run `privsvm inspect`"]), sep="\n")
     arrays, description = prepare(entry, options.raw, job.protocol, job.seed, job.experiment)
     write_prepared(options.output, options.description, arrays, description)
     finished.keep()
