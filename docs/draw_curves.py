@@ -55,12 +55,8 @@ def draw():
             axes.plot(epsilons, means, color=color, linestyle=line, marker=mark, markersize=6, label=label)
             if name == ours:
                 axes.fill_between(epsilons, low, high, color=color, alpha=0.12, linewidth=0)
-        axes.set(
-            xscale="log",
-            xlabel=f"stated epsilon, {relation} (smaller is more private)",
-            ylabel="accuracy, %",
-            ylim=(50, 100),
-        )
+        axes.set(xscale="log", ylabel="accuracy, %", ylim=(50, 100))
+        axes.set_xlabel(f"stated epsilon, {relation} (smaller is more private)")
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=11)

@@ -383,11 +383,9 @@ def test_own_data_from_settings_to_splits(tmp_path):
 
 def test_the_log_says_what_a_schema_fills_in(tmp_path):
     source, output = tmp_path / "people.csv", tmp_path / "people.npz"
-    source.write_text(
-        "age,died\n" + "".join(f"{'n.d.' if row % 3 else row},{'yes' if row % 2 else 'no'}\n" for row in range(60))
-    )
-    schema = {"label": "died", "classes": ["no", "yes"], "prescaled": False,
-              "columns": {"age": {"bounds": [0, 100], "fill": 50}}}  # fmt: skip
+    source.write_text("age,died\n" + "5,no\nn.d.,yes\nn.d.,no\n7,yes\n" * 20)
+    columns = {"age": {"bounds": [0, 100], "fill": 50}}
+    schema = {"label": "died", "classes": ["no", "yes"], "prescaled": False, "columns": columns}
     settings = {"path": str(source), "schema": schema}
     download_raw("people", "people.csv", tmp_path / "raw/people.csv", settings)
     parameters = {"settings": settings, "protocol": HOLDOUT, "seed": 3, "experiment": "benchmark"}

@@ -89,11 +89,7 @@ def test_an_audit_shows_a_refutation_and_a_failure(run, tmp_path):
     for refuted, problem, ending in (
         ([], None, "so far"),
         ([1.0, 4.0], None, ", refuted at epsilon 1, 4 under add_remove"),
-        (
-            [4.0],
-            "at epsilon 1: few rows",
-            ", refuted at epsilon 4 under add_remove, audit failed at epsilon 1: few rows",
-        ),
+        ([4.0], "at epsilon 1: rows", ", refuted at epsilon 4 under add_remove, audit failed at epsilon 1: rows"),
     ):
         cells = [{"epsilon": one, "relation": "add_remove", "refuted": one in refuted} for one in (1.0, 4.0)]
         (tmp_path / "svm.json").write_text(json.dumps({"cells": cells, "problem": problem}))
