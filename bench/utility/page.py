@@ -477,8 +477,9 @@ def with_sentences(readme: str, cells: pd.DataFrame) -> str:
         ranked = f"{ranked}, and {judged} on the sets that judge it"
     sentences = (
         "At epsilon 1 under `add_remove`, a guess whether a row was used is right at most "
-        f"{math.ceil(100 * guess)} times in 100 ([risks](docs/epsilon.md)). Compared with a linear SVM without privacy "
-        f"accuracy is {compared}. By mean rank the classifier is {ranked} ([leaderboard](docs/leaderboard.md))."
+        f"{math.ceil(100 * guess)} times in 100 ([risks](docs/epsilon.md)). Compared with a linear SVM without "
+        f"privacy, accuracy is {compared}. By mean rank the classifier is {ranked} "
+        "([leaderboard](docs/leaderboard.md))."
     )
     return with_section(readme, *_ACCURACY, textwrap.fill(sentences, 128))
 
