@@ -126,7 +126,7 @@ def test_the_page_compares_entries_that_were_judged_whole(judge, utility, monkey
     keys = [key for key in judge.wanted([*values, "svm", "boosting"]) if key != (*key[:4], "9") or key[0] != "dp_lda"]
     judge.CELLS._write({key: (str(values.get(key[0], 0.85)), "0.5", "0.5") for key in keys})
     whole, table = page.judge_blocks()
-    assert "among adassp, recommended;" in whole
+    assert "among adassp; recommended." in whole
     assert whole.endswith("1 rule was run on them so far.")
     assert "| mean rank (place among the entries)" + 6 * " | 2.00 (2 of 2)" + " |" in table
     assert "| most points behind" + 6 * f" | 1.5 ({judge.JUDGE[0]})" + " |" in table
